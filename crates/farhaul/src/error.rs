@@ -211,6 +211,7 @@ fn lost_kind(lost: ConnectionLost) -> io::ErrorKind {
         ConnectionLost::ClosedByPeer => io::ErrorKind::BrokenPipe,
         ConnectionLost::Aborted | ConnectionLost::PeerError(_) => io::ErrorKind::ConnectionReset,
         ConnectionLost::ConnectTimeout(_)
+        | ConnectionLost::HandshakeTimeout(_)
         | ConnectionLost::PeerSilent(_)
         | ConnectionLost::NoProgress(_)
         | ConnectionLost::TooSlow { .. } => io::ErrorKind::TimedOut,

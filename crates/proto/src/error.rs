@@ -55,6 +55,9 @@ pub enum ConnectionLost {
     /// Nobody answered the handshake in time. No program listens there, or a firewall blocks UDP.
     #[error("no answer within {0:?}: nothing listens there, or a firewall blocks UDP")]
     ConnectTimeout(Duration),
+    /// The peer answered, and the handshake did not end in time. The peer is very busy, or most packets are lost.
+    #[error("the peer answered, and did not complete the handshake within {0:?}")]
+    HandshakeTimeout(Duration),
     /// The peer refused the connection (request type 1002).
     #[error("the peer refused the connection: it is at its limit, or uses another version or socket type")]
     Refused,

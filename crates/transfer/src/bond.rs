@@ -9,6 +9,7 @@
 //!
 //! | part | owns |
 //! | --- | --- |
+//! | `first` | the first connection, which ssh may carry |
 //! | `outgoing` | the blocks that wait for a flow, and the threads that write |
 //! | `incoming` | the threads that read, and the order of the blocks |
 //! | `join` | the connecting side: further flows |
@@ -19,6 +20,7 @@
 //!
 //! **The loss of a flow** is that of the stream: its blocks are lost with it.
 
+mod first;
 mod incoming;
 mod join;
 mod outgoing;
@@ -28,12 +30,14 @@ mod shared;
 mod tests;
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use farhaul::{ConnectionLost, Error, Rate, Stats, Stream};
 
+pub(crate) use self::first::First;
 pub use self::join::{Flows, Further};
 pub use self::registry::Registry;
 use self::shared::{Shared, last_stats, lock};
@@ -54,17 +58,27 @@ struct Handle(Arc<Shared>);
 impl From<Stream> for BondedStream {
     /// A stream over this connection alone.
     fn from(first: Stream) -> Self {
-        Self::new(first, false, 0)
+        Self::new(first.into(), false, 0)
     }
 }
 
 impl BondedStream {
     /// A stream that flows may join. `received` bytes of it were read from its first connection already.
     pub fn open(first: Stream, received: u64) -> Self {
+        Self::open_from(first.into(), received)
+    }
+
+    /// The same, however it begins.
+    pub(crate) fn open_from(first: First, received: u64) -> Self {
         Self::new(first, true, received)
     }
 
-    fn new(first: Stream, is_open: bool, received: u64) -> Self {
+    /// A stream over this one alone.
+    pub(crate) fn only(first: First) -> Self {
+        Self::new(first, false, 0)
+    }
+
+    fn new(first: First, is_open: bool, received: u64) -> Self {
         Self(Arc::new(Handle(Arc::new(Shared::new(first, is_open, received)))))
     }
 
@@ -72,9 +86,28 @@ impl BondedStream {
         &self.0.0
     }
 
-    /// Its first connection, for the peer's address and keys.
-    pub fn first(&self) -> &Stream {
+    pub(crate) fn first(&self) -> &First {
         &self.shared().first
+    }
+
+    /// Its first connection, for the peer's keys. `None` if it began through ssh.
+    pub fn connection(&self) -> Option<&Stream> {
+        self.first().connection()
+    }
+
+    /// A connection over UDP that carries it, for the peer's keys: the first one, or a flow that has joined.
+    pub(crate) fn any_connection(&self) -> Option<Stream> {
+        self.connection().cloned().or_else(|| self.shared().joined().first().map(|flow| flow.stream.clone()))
+    }
+
+    /// The address of its peer; the unspecified one if ssh does not tell it.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.first().peer_addr()
+    }
+
+    /// Whether ssh carries its data.
+    pub fn is_through_ssh(&self) -> bool {
+        self.connection().is_none() && !self.shared().is_bonded()
     }
 
     /// Flows that carry its data: those that have joined, or the first connection.
@@ -288,7 +321,7 @@ impl BondedStream {
     /// The figures of each connection. One that has ended keeps its last ones.
     pub fn each_stats(&self) -> Vec<Stats> {
         let shared = self.shared();
-        let first = last_stats(&shared.first, &shared.first_stats);
+        let first = last_stats(shared.first.stats(), &shared.first_stats);
         let further = shared.joined();
         std::iter::once(first).chain(further.iter().map(|flow| flow.stats())).collect()
     }

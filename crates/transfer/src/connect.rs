@@ -4,7 +4,6 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
-use std::time::Duration;
 
 use farhaul::security::SecurityFault;
 use farhaul::{ConnectionLost, Endpoint, Error as ConnectionError, Stream};
@@ -15,7 +14,6 @@ use crate::error::{Code, Error};
 use crate::event::{Event, Waiting};
 use crate::keys::Server;
 use crate::location::HostPort;
-use crate::remote::tunnel::Entrance;
 use crate::settings::Settings;
 
 /// Marks the warnings about receive buffers.
@@ -32,8 +30,6 @@ pub struct Calling<'a> {
     pub(crate) server: Option<Arc<Server>>,
     /// This side only sends data.
     pub(crate) only_sends: bool,
-    /// What carries the datagrams, if it is not UDP, and the time for which UDP was tried.
-    pub(crate) carrier: Option<(&'static str, Duration)>,
 }
 
 impl<'a> Calling<'a> {
@@ -56,7 +52,7 @@ impl<'a> Calling<'a> {
     /// Calls to a server of which this is expected.
     pub(crate) fn with(environment: &'a Environment, settings: &'a Settings, server: Option<Server>) -> Self {
         let server = server.map(Arc::new);
-        Self { environment, settings, server, only_sends: false, carrier: None }
+        Self { environment, settings, server, only_sends: false }
     }
 
     /// Connects to the first address of `to` that answers.
@@ -96,8 +92,8 @@ impl<'a> Calling<'a> {
         Further::like(self, first)
     }
 
-    /// Connects to all of `peers` at once, from a port each. The first one that answers wins.
-    pub(crate) fn first_of(&self, peers: &[SocketAddr]) -> Result<Stream, Error> {
+    /// Connects to all of `peers` at once, from a port each. The first one that answers wins. Returns its port, too.
+    pub(crate) fn first_of(&self, peers: &[SocketAddr]) -> Result<(Endpoint, Stream), Error> {
         let no_address = || Error::new(Code::NoRoute, "the remote host has no known address");
         let (say, heard) = sync_channel(peers.len());
         thread::scope(|scope| {
@@ -125,24 +121,11 @@ impl<'a> Calling<'a> {
                 }
             }
             let Some((at, stream)) = winner else { return Err(failed.unwrap_or_else(no_address)) };
-            for (peer, endpoint) in &ports {
-                match *peer == at {
-                    true => self.announce(endpoint, at),
-                    false => endpoint.canceller().cancel(),
-                }
-            }
-            Ok(stream)
+            let (won, lost): (Vec<_>, Vec<_>) = ports.into_iter().partition(|(peer, _)| *peer == at);
+            lost.iter().for_each(|(_, endpoint)| endpoint.canceller().cancel());
+            let (_, endpoint) = won.into_iter().next().ok_or_else(no_address)?;
+            Ok((endpoint, stream))
         })
-    }
-
-    /// Connects through a tunnel, which takes the datagrams of this side's port and of no other one.
-    pub(crate) fn through(&self, tunnel: &Entrance) -> Result<Stream, Error> {
-        let peer = tunnel.address();
-        let endpoint = self.bind(peer)?;
-        tunnel.admit(endpoint.local_addr().port())?;
-        let stream = self.begin(&endpoint, peer)?;
-        self.announce(&endpoint, peer);
-        Ok(stream)
     }
 
     fn bind(&self, peer: SocketAddr) -> Result<Endpoint, Error> {
@@ -176,12 +159,11 @@ impl<'a> Calling<'a> {
     }
 
     /// Tells of the open port, and warns of limits to speed.
-    fn announce(&self, endpoint: &Endpoint, peer: SocketAddr) {
+    pub(crate) fn announce(&self, endpoint: &Endpoint, peer: SocketAddr) {
         let events = &self.environment.events;
-        // Behind a carrier the address is the tunnel's.
-        let known = self.settings.profiled(peer).filter(|_| self.carrier.is_none());
-        let first_rate = known.map(|known| (known.first_rate(), known.measured));
-        events.send(&Event::Connecting { local: endpoint.local_addr(), peer, first_rate, carrier: self.carrier });
+        let first_rate = self.settings.profiled(peer).map(|known| (known.first_rate(), known.measured));
+        let (local, peer) = (Some(endpoint.local_addr()), Some(peer));
+        events.send(&Event::Connecting { local, peer, first_rate, carrier: None });
         let concerns = |warning: &&String| !(self.only_sends && warning.contains(RECEIVE_LIMIT));
         endpoint.warnings().iter().filter(concerns).for_each(|warning| events.warn(warning));
     }

@@ -44,7 +44,7 @@ macro_rules! codes {
 codes! {
     Failed = 1 "FAILED" Unknown, "Any failure without its own code.";
     ControllerFailed = 1 "CONTROLLER_FAILED" Host, "A congestion controller panicked, or set something unusable.";
-    Busy = 1 "BUSY" Peer, "The server has reached its limit of sessions.";
+    Busy = 1 "BUSY" Peer, "The server has reached its limit of sessions, or no time to answer.";
     Usage = 2 "USAGE" Request, "The command line is wrong.";
     NotFound = 3 "NOT_FOUND" Request, "There is no such file or directory there.";
     AlreadyExists = 3 "ALREADY_EXISTS" Request, "Something has the name already.";

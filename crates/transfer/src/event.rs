@@ -17,17 +17,17 @@ use crate::report::Report;
 pub enum Event<'a> {
     /// The copy waits for something that may take long.
     Waiting(Waiting<'a>),
-    /// A UDP port is open, and a connection to `peer` begins.
+    /// A connection to `peer` begins.
     Connecting {
-        /// The address of this side.
-        local: SocketAddr,
-        /// The address of the peer.
-        peer: SocketAddr,
+        /// The address of this side's UDP port, if it has one.
+        local: Option<SocketAddr>,
+        /// The address of the peer, as far as it is known.
+        peer: Option<SocketAddr>,
         /// The rate with which a search for the rate begins, if an earlier profile of the path told one: with the headers of IP and
         /// UDP, and when it was measured, since 1970.
         first_rate: Option<(Rate, Duration)>,
-        /// What carries the datagrams, if it is not UDP: after UDP was tried for so long.
-        carrier: Option<(&'static str, Duration)>,
+        /// What carries the data, if it is not UDP. It may move to UDP when that answers.
+        carrier: Option<&'static str>,
     },
     /// What the copy has to move, once the sender has listed everything. It is missing if a file has an unknown size, and from older
     /// senders.

@@ -38,6 +38,7 @@ pub mod limit;
 pub mod lists;
 mod location;
 pub mod manifest_file;
+mod mux;
 pub mod original;
 mod processor;
 pub mod quota;

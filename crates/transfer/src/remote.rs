@@ -4,7 +4,8 @@
 //! near                                   far: `farhaul bootstrap`, started by ssh
 //!  Hello {key, task, options}      →
 //!                                   ←    noise of login shells, the mark, Ready {key, port, address}
-//!  UDP: secure handshake, the copy ⇄     admits the key of the Hello alone
+//!  the copy, through ssh at first  ⇄     messages of both, beside the copy
+//!  UDP: secure handshake, a flow   ⇄     admits the key of the Hello alone
 //!                                   ←    Stored {numbers, digest}, if it received
 //!  end of its input                →     stops
 //! ```
@@ -25,11 +26,11 @@
 //! | `refusal` | why a remote program does not begin |
 //! | `lifeline` | the end of ssh, which ends the copy |
 //! | `install` | a copy of this program for the remote host |
-//! | `tunnel` | datagrams through ssh, where UDP is blocked |
-//! | `pieces` | those datagrams, and messages between them |
+//! | `attempt` | the call over UDP, beside ssh or before it |
 //! | `voice` | the stdout of the remote program |
 //! | `words` | what ssh and the remote side say on stderr |
 
+mod attempt;
 mod bootstrap;
 mod child;
 pub(crate) mod frames;
@@ -37,16 +38,14 @@ mod inbox;
 mod install;
 mod lifeline;
 pub(crate) mod messages;
-mod pieces;
 pub(crate) mod reach;
 mod refusal;
 mod ssh;
-pub(crate) mod tunnel;
 pub(crate) mod voice;
 mod words;
 
 pub use bootstrap::{Host, bootstrap, send_record};
 pub use child::peer_knows_of_the_end;
-pub(crate) use child::{CARRIED, RemoteProgram, Voice};
+pub(crate) use child::{RemoteProgram, Voice, widen};
 pub use reach::{Answering, Other};
 pub use ssh::{RUNS_COMMANDS, Ssh, setting};

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use farhaul::{Stats, Stream};
+use farhaul::Stats;
 use farhaul_units::Rate;
 use serde::Serialize;
 
@@ -92,7 +92,7 @@ pub struct Report {
     /// The digest over all verified files, for the comparison of both ends.
     #[serde(skip)]
     pub ledger: Ledger,
-    /// `tls1.3`, or `none`. Null if that was never decided: the command line cannot be read.
+    /// `tls1.3`, `ssh` of a copy that began through ssh, or `none`. Null if that was never decided: the command line cannot be read.
     pub security: Option<&'static str>,
     /// Key exchange and cipher of the connection.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,10 +104,12 @@ pub struct Report {
 
 impl Report {
     /// Notes the protection of the connection.
-    pub fn protected_by(&mut self, stream: &Stream) {
-        if stream.is_plain().is_ok_and(|is_plain| is_plain) {
-            self.security = Some("none");
-        }
+    pub fn protected_by(&mut self, stream: &BondedStream) {
+        let Some(stream) = stream.any_connection() else {
+            self.security = Some("ssh");
+            return;
+        };
+        self.security = Some(if stream.is_plain().is_ok_and(|is_plain| is_plain) { "none" } else { "tls1.3" });
         if let Ok(Some(protection)) = stream.protection() {
             self.peer_key = protection.peer_key.map(|key| key.fingerprint());
             self.suite = Some(protection.suite);
@@ -129,6 +131,7 @@ impl Report {
             (Some(suite), Some(key)) => format!("{suite}, key {key}"),
             (Some(suite), None) => suite.clone(),
             (None, _) if self.security == Some("none") => "not encrypted".to_owned(),
+            (None, _) if self.security == Some("ssh") => "encrypted by ssh".to_owned(),
             (None, _) => "encrypted".to_owned(),
         }
     }

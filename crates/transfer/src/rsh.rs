@@ -34,7 +34,7 @@ use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::location::SshPlace;
 use crate::remote::messages::{PathText, Task};
-use crate::remote::reach::{OverSsh, Reached};
+use crate::remote::reach::{ONE_FLOW, OverSsh, Reached};
 use crate::remote::{RemoteProgram, Ssh};
 use crate::session::Trouble;
 use crate::settings::Settings;
@@ -142,10 +142,11 @@ impl Rsh {
         let ssh = self.ssh.clone().for_commands();
         // It would come with each run of a script, and `doctor` says the same.
         let warns_of_buffers = false;
-        let over = OverSsh { environment, settings: &self.settings, ssh: &ssh, only_sends: !warns_of_buffers };
+        let (settings, only_sends) = (&self.settings, !warns_of_buffers);
+        let over = OverSsh { environment, settings, ssh: &ssh, only_sends, needs_udp: false, flows: ONE_FLOW };
         let mut reached = over.connect(&self.host, self.task.clone(), None)?;
         let _capped = self.throttled(environment, &reached);
-        client::run(reached.stream.first(), streams, environment).map_err(|unfinished| match unfinished {
+        client::run(&reached.stream, streams, environment).map_err(|unfinished| match unfinished {
             client::Unfinished::Unread => Error::new(
                 Code::LocalIo,
                 format!(

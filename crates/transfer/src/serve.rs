@@ -10,6 +10,7 @@
 //! | `hosting` | one session, from its request to its report |
 //! | `permissions` | what a client may do here |
 //! | `capped` | the caps of a client's key, as a source or store |
+//! | `older` | sessions of clients that were killed, and repeat their copies |
 //! | `files` | sessions of the file service, and what their clients may do |
 //! | `plain` | clients without keys beside those with keys |
 
@@ -19,6 +20,7 @@ mod files;
 pub(crate) mod hosting;
 mod idle;
 pub mod listener;
+mod older;
 pub(crate) mod opening;
 mod permissions;
 mod places;
@@ -42,6 +44,7 @@ use self::capped::Capped;
 use self::files::KeyGuard;
 use self::hosting::Hosting;
 use self::listener::{Caller, Callers, Limits};
+use self::older::RunningCopies;
 use self::permissions::Permissions;
 use crate::connect;
 use crate::copy::missing::{Missing, select};
@@ -175,7 +178,8 @@ impl DirectoryServer {
         self.permissions.missing().iter().for_each(|missing| environment.events.warn(missing));
         begin(&callers);
         let hosting = Hosting { environment, settings, peer_decides_cap: false };
-        let serving = Serving { server: self, hosting, plain_connections: &plain_connections, unlisted: &unlisted };
+        let (plain_connections, unlisted, copies) = (&plain_connections, &unlisted, RunningCopies::default());
+        let serving = Serving { server: self, hosting, plain_connections, unlisted, copies };
         let greet = |stream: &Stream, peer| serving.greet(stream, peer);
         listener::run(environment, (listener, greet), (&limits, &callers), |caller| serving.serve(caller))
     }
@@ -194,6 +198,8 @@ struct Serving<'a> {
     plain_connections: &'a Quota,
     /// Sessions that are reported, of callers that nobody knows where others are known.
     unlisted: &'a Quota,
+    /// The copies to this server that run.
+    copies: RunningCopies,
 }
 
 impl Serving<'_> {
@@ -243,20 +249,29 @@ impl Serving<'_> {
     fn rights(&self, caller: &Caller) -> Rights {
         match (&self.server.clients, &self.server.plain) {
             (None, _) => Rights::All,
-            (Some(_), Some(plain)) if is_plain(caller.stream.first()) => plain.rights(caller.peer),
-            (Some(clients), _) => clients.rights(caller.stream.first()),
+            (Some(_), Some(plain)) if caller.stream.connection().is_some_and(is_plain) => plain.rights(caller.peer),
+            (Some(clients), _) => {
+                caller.stream.connection().map_or(Rights::None, |connection| clients.rights(connection))
+            }
         }
     }
 
     fn receive(&self, caller: &Caller, push: &Push, (place, permit): (&Place, Permit), munges_links: bool) {
         let clock = self.hosting.environment.clock;
         let (target, holding) = (Target::beneath(&self.server.path, &push.target, place), Holding::default());
+        let protection = caller.stream.connection().and_then(|connection| connection.protection().ok().flatten());
+        let key = protection.and_then(|protection| protection.peer_key);
+        let older = key.map(|key| self.copies.begin(key, &push.target, caller.running()));
         let open = || {
             let store = DiskStore::beneath(&place.start, &place.below, push.target_is_directory)?;
             let events = self.hosting.environment.events.of_session(caller.session);
             let patience = patience(&push.rules, &caller.stream, self.hosting.environment, events);
             let Hosting { settings, environment, .. } = &self.hosting;
             let wait = lock_wait(settings.timeout, &caller.stream, environment);
+            let wait = match older.clone() {
+                Some(older) => wait.hurried_by(move || older.end_silent()),
+                None => wait,
+            };
             let store = store.under_rules(&push.rules, false).waiting_by(patience).waiting_for_locks(wait);
             let ends = ends(&caller.stream, environment);
             let permit = Arc::new(permit.ending_by(ends.clone()));

@@ -120,14 +120,28 @@ pub enum Trouble {
     Connection(ConnectionError),
     /// The session failed.
     Session(SessionError),
+    /// The peer lives, and has not answered the opening in this time.
+    Unanswered {
+        /// The time.
+        after: Duration,
+        /// Whether it has proven to be a program of this kind: nobody else completes a handshake of its encryption.
+        is_ours: bool,
+    },
 }
 
 impl Trouble {
+    /// A live peer of this connection did not answer in this time.
+    pub(crate) fn unanswered(after: Duration, stream: &BondedStream) -> Self {
+        let is_plain = stream.connection().is_some_and(|stream| stream.is_plain().unwrap_or(true));
+        Self::Unanswered { after, is_ours: !is_plain }
+    }
+
     /// The error of a transfer with `peer` that failed.
     pub fn error(&self, peer: &dyn Display) -> Error {
         match self {
             Self::Connection(error) => Error::of_connection(error, peer),
             Self::Session(error) => Error::of_session(error, peer),
+            Self::Unanswered { after, is_ours } => Error::of_silence(*after, *is_ours, peer),
         }
     }
 }
@@ -155,8 +169,9 @@ pub fn drive(channel: &Channel<'_>, session: &mut impl Session) -> (Waits, Resul
         // The session's error explains more than the end of the connection that follows.
         (_, Some(error)) if !matches!(error, SessionError::Cancelled(_)) => Err(error.clone().into()),
         (Err(_), None) if session.is_over() => Ok(()),
-        // A live peer that does not answer the opening speaks another protocol.
-        (Err(Trouble::Connection(ConnectionError::TimedOut(_))), _) => Err(SessionError::NotFarhaul.into()),
+        (Err(Trouble::Connection(ConnectionError::TimedOut(after))), _) => {
+            Err(Trouble::unanswered(after, channel.stream))
+        }
         (moved, _) => moved,
     };
     (waits, result)
@@ -283,7 +298,12 @@ pub(crate) fn first_answer(stream: &BondedStream, block: &mut [u8]) -> Result<us
             }
             received => {
                 stream.set_read_timeout(None);
-                return received;
+                // All of the time, of which the last read had a part.
+                let waited = || stream.stats().map_or(LIVENESS_CHECK, |stats| stats.elapsed);
+                return received.map_err(|error| match error {
+                    ConnectionError::TimedOut(_) => ConnectionError::TimedOut(waited()),
+                    other => other,
+                });
             }
         }
     }

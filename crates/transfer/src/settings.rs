@@ -245,12 +245,6 @@ impl Settings {
         Self { connect_timeout: self.connect_timeout.min(most), ..self.clone() }
     }
 
-    /// The same settings with buffers of `most` bytes at most, which bound what is underway.
-    pub(crate) fn with_most_underway(&self, most: u64) -> Self {
-        let buffer = self.buffer.map_or(most, |ByteSize(bytes)| bytes.min(most));
-        Self { buffer: Some(ByteSize(buffer)), ..self.clone() }
-    }
-
     /// The settings for the program on a remote host, as on its command line. `receives` is whether it only receives.
     ///
     /// A receiver needs no controller, and the installed program may not know one that this program has added.

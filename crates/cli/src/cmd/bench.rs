@@ -235,7 +235,8 @@ impl Measurement<'_> {
         let Request::Bench(spec) = caller.open.request else {
             return caller.refuse(AbortCode::WrongService, "this server measures; `farhaul serve` copies files");
         };
-        let permit = match clients.map(|clients| clients.begin(caller.stream.first())).transpose() {
+        let Some(connection) = caller.stream.connection() else { return };
+        let permit = match clients.map(|clients| clients.begin(connection)).transpose() {
             Ok(permit) => permit.unwrap_or_default(),
             Err((code, why)) => return caller.refuse(code, why),
         };
@@ -248,7 +249,7 @@ impl Measurement<'_> {
             early: &caller.early,
             meter: Meter::start(self.context.clock),
         };
-        let measured = self.measure(caller.stream.first(), Bench::accept(spec), (&place, permit));
+        let measured = self.measure(connection, Bench::accept(spec), (&place, permit));
         if let Err(fault) = &measured {
             caller.refuse(AbortCode::Busy, &format!("{}; try again later", fault));
         }
@@ -293,13 +294,10 @@ impl Measurement<'_> {
         watch.stop();
         let stats = stream.stats().unwrap_or_default();
         let mut end = self.empty_end(place);
-        end.protected_by(stream);
+        end.protected_by(&stream.clone().into());
         end.cpu_seconds = place.meter.cpu();
         end.seconds = outcome.map_or(place.meter.elapsed(), |(.., done)| place.meter.until(done)).as_secs_f64();
         measure::fill(&mut end, &stats, watch.rtt());
-        if place.sends {
-            measure::fill_limit(&mut end, &stats, &sender);
-        }
         match &outcome {
             Some((sender, receiver, _)) => {
                 end.bytes = receiver.bytes;
@@ -315,6 +313,9 @@ impl Measurement<'_> {
                 end.bytes = if place.sends { totals.bytes_acked } else { totals.bytes_read };
                 end.goodput_bps = goodput(end.bytes, stats.elapsed);
             }
+        }
+        if place.sends {
+            measure::fill_limit(&mut end, &stats, &sender);
         }
         let result = match (driven, outcome, exhausted) {
             (.., Some(used_up)) => Err(Fault::new(Code::AccessDenied, format!("{}: {}", place.address, used_up.0))),

@@ -100,7 +100,13 @@ impl Host for ThisHost<'_> {
         start.only_sends = true;
         start.settings.insert("sources".into(), copy.sources().into());
         start.settings.insert("recursive".into(), copy.is_recursive().into());
-        let view = View { transport: &words.transport, interval: words.interval, is_quiet: true, manifest: None };
+        let view = View {
+            transport: &words.transport,
+            interval: words.interval,
+            is_quiet: true,
+            lists: false,
+            manifest: None,
+        };
         carry_out(&copy, (start, &view), self.context, &Output::new(JsonTo::Messages))
     }
 }

@@ -95,7 +95,13 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     if manifest.is_some() && copy.hosts().is_some() {
         return Err(Fault::usage("--manifest does not reach a copy between two other hosts"));
     }
-    let view = View { transport: &args.transport, interval: args.interval, is_quiet: args.quiet, manifest };
+    let view = View {
+        transport: &args.transport,
+        interval: args.interval,
+        is_quiet: args.quiet,
+        lists: args.verbose,
+        manifest,
+    };
     carry_out(&copy, (start, &view), context, &output)
 }
 
@@ -104,6 +110,8 @@ pub(super) struct View<'a> {
     pub(super) transport: &'a Transport,
     pub(super) interval: Option<Duration>,
     pub(super) is_quiet: bool,
+    /// Each entry that changes is listed.
+    pub(super) lists: bool,
     pub(super) manifest: Option<&'a Path>,
 }
 
@@ -127,6 +135,7 @@ pub(super) fn carry_out(
         trace: view.transport.begin_trace("copy", output)?,
         manifest: view.manifest.map(Manifest::begin).transpose()?,
         is_dry_run: copy.rules().dry_run,
+        lists: view.lists || copy.rules().dry_run,
     };
     let reporter = Reporter::new(output.clone(), shown);
     show_state(context, output, &tracker, &counting);

@@ -165,7 +165,7 @@ impl Pipe<'_> {
         let flows = Flows::Exactly(self.args.flows);
         let Some(bonding) = flows.offer()? else { return Ok(first.into()) };
         let stream = BondedStream::open(first, 0);
-        let peer = stream.first().peer_addr();
+        let peer = stream.peer_addr();
         stream.send_opening(&bonding.opening()).map_err(|error| self.context.connection_fault(&error, &peer))?;
         further.open(&stream, flows, bonding);
         Ok(stream)
@@ -183,7 +183,7 @@ impl Pipe<'_> {
             its.moved_both_ways(moved);
             intervals.show(moved);
         };
-        let what = format!("with {}", stream.first().peer_addr());
+        let what = format!("with {}", stream.peer_addr());
         let amounts = move || tracker.snapshot().record();
         let listening = ctl::listen(self.context.controlled("pipe", (what, self.settings.rate), amounts));
         let capped = throttle.caps(&stream);
@@ -199,10 +199,10 @@ impl Pipe<'_> {
         let received = self.receive((&stream, &permit, undecided), (&input, ends), meter, &mut arrived);
         let stats = stream.stats().unwrap_or_default();
         watch.stop();
-        let peer = stream.first().peer_addr();
+        let peer = stream.peer_addr();
         let mut end = self.settings.report(direction(&input, &arrived));
         end.address = Some(peer.to_string());
-        end.protected_by(stream.first());
+        end.protected_by(&stream);
         end.carried_by(&stream);
         let result = match arrived.is_refusal() {
             true => Err(no_pipe(peer)),
@@ -249,7 +249,7 @@ impl Pipe<'_> {
         meter: Meter,
         arrived: &mut Arrived,
     ) -> Result<(), Fault> {
-        let peer = stream.first().peer_addr();
+        let peer = stream.peer_addr();
         let stdout = Stdout::start(self.context.interrupt.clone(), stream.canceller())?;
         stream.set_read_timeout(Some(self.args.transport.timeout));
         let ended = loop {
@@ -324,12 +324,12 @@ impl Pipe<'_> {
         // The reader of stdout must see its end now. It may be the one that makes the input.
         output::close().map_err(|error| unwritable(&error))?;
         if input.ended().is_none() && crate::output::human::is_terminal() && !io::stdin().is_terminal() {
-            let peer = stream.first().peer_addr();
+            let peer = stream.peer_addr();
             self.output.print_line(&format!("{peer} has sent everything; this side goes on until its own input ends"));
         }
         // A person at a terminal has no more to answer.
         let closed = if io::stdin().is_terminal() { stream.finish() } else { stream.wait_until_closed() };
-        let peer = stream.first().peer_addr();
+        let peer = stream.peer_addr();
         input.outcome(peer)?;
         closed.map_err(|error| self.context.connection_fault(&error, &peer))
     }

@@ -94,8 +94,9 @@ pub(crate) const fn limit(limit: Limit) -> &'static str {
     }
 }
 
-/// What helps against a limit, if something does. The path itself is nothing that a user changes.
-pub(crate) fn remedy(limit: Limit) -> Option<String> {
+/// What helps against a limit, if something does. The path itself is nothing that a user changes. `packet` is the size of packets in bytes, if
+/// probes have found the largest one that the path carries.
+pub(crate) fn remedy(limit: Limit, packet: Option<u32>) -> Option<String> {
     Some(match limit {
         Limit::Congestion => return None,
         Limit::Application => {
@@ -103,9 +104,10 @@ pub(crate) fn remedy(limit: Limit) -> Option<String> {
         }
         Limit::DiskRead => "see who else uses the disk of the sending host: iostat -x 1".to_owned(),
         Limit::DiskWrite => "see who else uses the disk of the receiving host: iostat -x 1".to_owned(),
-        Limit::Cpu => {
+        Limit::Cpu if packet.is_none() => {
             "see who else uses it: top. Larger packets cost less, where the path carries them: --mtu 9000".to_owned()
         }
+        Limit::Cpu => "see who else uses it: top".to_owned(),
         Limit::SendBuffer => "leave --buffer out, or give more".to_owned(),
         Limit::RateCap => "raise --rate, or `farhaul ctl rate off` while it runs".to_owned(),
         Limit::ReceiveBuffer => format!(

@@ -1,4 +1,4 @@
-//! The lines of a dry run: what would change.
+//! The lines of a dry run and of `--verbose`: what would change, or has.
 
 use farhaul_session::{Change, Entry, EntryKind};
 

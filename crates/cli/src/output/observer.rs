@@ -35,8 +35,10 @@ pub(crate) struct Shown {
     pub(crate) trace: Option<Trace>,
     /// Gets the digest of each file.
     pub(crate) manifest: Option<Manifest>,
-    /// Nothing is changed, and what would change is listed.
+    /// Nothing is changed.
     pub(crate) is_dry_run: bool,
+    /// What changes, or would, is listed.
+    pub(crate) lists: bool,
 }
 
 /// The observer of a verb. Clones share everything.
@@ -121,7 +123,7 @@ impl Observer for Reporter {
             }
             Event::Made(entry, change) => self.entry(session, entry, FileStatus::Made, (*change, None)),
             Event::Deleted(path) => {
-                if shown.is_dry_run {
+                if shown.lists {
                     output.print_line(&format!("{} {path}", itemized::DELETED));
                 }
                 self.file(session, path.as_bytes(), FileStatus::Deleted, (0, None), None);
@@ -174,13 +176,13 @@ impl Reporter {
     /// Writes the `start` record.
     fn connecting(
         &self,
-        (local, peer): (SocketAddr, SocketAddr),
+        (local, peer): (Option<SocketAddr>, Option<SocketAddr>),
         first_rate: Option<(Rate, Duration)>,
-        carrier: Option<(&str, Duration)>,
+        carrier: Option<&str>,
     ) {
         let (output, shown) = (&self.shared.output, &self.shared.shown);
         let Some(mut start) = shown.start.clone() else { return };
-        (start.local, start.peer) = (Some(local.to_string()), Some(peer.to_string()));
+        (start.local, start.peer) = (local.map(|at| at.to_string()), peer.map(|at| at.to_string()));
         if let Some((rate, measured)) = first_rate {
             let rate_bps = rate.bits_per_second();
             start.first_rate = Some(FirstRate { rate_bps, measured_unix_seconds: measured.as_secs() });
@@ -190,9 +192,8 @@ impl Reporter {
                 output.print_line(&format!("the search for the rate begins at {rate}, from a profile {age}"));
             }
         }
-        if let Some((carrier, tried)) = carrier {
+        if let Some(carrier) = carrier {
             start.settings.insert(remote::CARRIER.into(), carrier.into());
-            start.settings.insert("udp_tried_seconds".into(), tried.as_secs_f64().into());
         }
         output.record(&Record::Start(Box::new(start)));
     }
@@ -242,7 +243,7 @@ impl Reporter {
         (change, digest): (Change, Option<String>),
     ) {
         let output = &self.shared.output;
-        if self.shared.shown.is_dry_run
+        if self.shared.shown.lists
             && let Some(line) = itemized::line(entry, change)
         {
             output.print_line(&line);

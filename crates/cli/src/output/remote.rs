@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Output;
 use super::tracker::Tracker;
 
-/// The setting in records that names what carries the datagrams, if it is not UDP.
+/// The setting in records that names what carries the data, if it is not UDP.
 pub(crate) const CARRIER: &str = "carrier";
 
 /// Passes records on.
@@ -25,7 +25,7 @@ impl Relay {
         Self { with_intervals, has_carrier: AtomicBool::new(false), has_end: AtomicBool::new(false) }
     }
 
-    /// Whether the datagrams did not go over UDP.
+    /// Whether the data did not go over UDP.
     pub(super) fn has_carrier(&self) -> bool {
         self.has_carrier.load(Ordering::Acquire)
     }

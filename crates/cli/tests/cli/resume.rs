@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::over_ssh::Far;
 use crate::process::{Run, Scratch, Server, Started, farhaul};
+use crate::secured::User;
 
 /// A file of several seconds at [`SLOW`], and of many chunks.
 const SIZE: usize = 40_000_000;
@@ -121,6 +122,29 @@ fn the_same_command_goes_on_although_the_server_has_not_noticed_that_its_sender_
     assert!(moved(&end) <= missing + 3 * MIB, "{} bytes moved after {written}", moved(&end));
     assert_eq!(scratch.names("root"), ["file"]);
     assert!(fs::read(&file).unwrap() == fs::read(scratch.at("root/file")).unwrap());
+}
+
+/// Its server has heard nothing of the end, and would hold the session, and a short file, for the 30 s of its time-out.
+#[test]
+fn the_same_copy_with_the_same_key_ends_the_session_of_a_client_that_was_killed() {
+    let scratch = Scratch::new();
+    let user = User::new(&scratch, "user");
+    let (file, root) = (scratch.file("file", SIZE), scratch.dir("root"));
+    let mut server = Server::begin_as(&user.0, &["serve", "--root", &root]);
+    let url = format!("udt://{}/", server.address);
+    let copy = ["copy", "--json", "--host-key-policy", "accept-new", &file, &url];
+    let slow = [&copy[..], &SLOW].concat();
+    let first = Started::begin_where(&[("XDG_CONFIG_HOME", &user.0)], &slow).after("start");
+    wait_until_written(&scratch, "root", 6 * MIB);
+    first.signal(Signal::KILL);
+    first.end();
+    let run = user.runs(&copy);
+    run.succeeds();
+    assert!(run.end()["spared_bytes"].as_u64() >= Some(4 * MIB), "{}", run.end());
+    assert_eq!(scratch.names("root"), ["file"], "no second part is left");
+    // The session of the first one ended before the second one did.
+    let ends = [server.wait_for("end"), server.wait_for("end")];
+    assert!(!ends[0]["error"].is_null() && ends[1]["error"].is_null(), "{ends:?}");
 }
 
 #[test]

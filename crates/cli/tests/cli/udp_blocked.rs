@@ -13,8 +13,6 @@ pub(crate) const DROP_UDP: &str =
     "ip rule add pref 10 lookup local; ip rule del pref 0; ip rule add pref 5 iif $DEV ipproto udp blackhole";
 /// The interface of the remote host.
 pub(crate) const DEV: &str = "DEV=$(ip -o -4 addr show scope global | sed 's/^[0-9]*: *//; s/[ @].*//; q')";
-/// Beyond this, UDP counts as blocked too late, in seconds. Less than the usual time for connecting, which is 5 s.
-const LATE: f64 = 4.5;
 /// Less than the usual 3 s until UDP counts as blocked, for tests of something else. A connection through ssh has this time, too.
 pub(crate) const SOON: &str = "--connect-timeout 2s";
 
@@ -57,28 +55,52 @@ fn settings(run: &Run) -> Value {
 }
 
 #[test]
-fn udp_that_vanishes_is_noticed_within_3_seconds_and_named() {
-    // Waits for these 3 s twice.
+fn a_copy_waits_for_no_firewall_and_says_after_3_seconds_that_there_is_one() {
     let (Some(()), Some(far)) = (can_drop(), Far::new("")) else { return };
-    let far = far.after(&format!("{DEV}; {DROP_UDP}"));
+    // Nothing over UDP, on loopback neither.
+    let far = far.after(&format!("{DEV}; {DROP_UDP}; ip rule add pref 4 iif lo ipproto udp blackhole"));
     let (file, there) = (far.scratch.file("file", SIZE), far.scratch.dir("there"));
-    let run = far.copies(&format!("--port-range 47100 '{file}' far:'{there}/'"));
+    let run = far.copies(&format!("'{file}' far:'{there}/'"));
     run.succeeds();
-    let (warning, settings) = (warning(&run).unwrap(), settings(&run));
-    assert!(warning.contains(":47100 within") && warning.contains("through the SSH connection"), "{warning}");
-    assert_eq!(settings["carrier"], "ssh");
-    let noticed = settings["udp_tried_seconds"].as_f64().unwrap();
-    assert!((2.9..LATE).contains(&noticed), "{noticed}");
+    assert_eq!((warning(&run), settings(&run)["carrier"].as_str()), (None, Some("ssh")));
+    let end = run.end();
+    assert_eq!((end["security"].as_str(), end["verified"].as_bool()), (Some("ssh"), Some(true)), "{end}");
+    assert!(end["seconds"].as_f64() < Some(2.0), "it waited: {end}");
     assert!(same(&file, &format!("{there}/file")));
-    // A shorter time for connecting is kept.
-    let run = far.copies(&format!("--connect-timeout 500ms far:'{there}/file' '{}'", far.scratch.at("back")));
+    let run = far.copies(&format!("far:'{there}/file' '{}'", far.scratch.at("back")));
     run.succeeds();
-    let noticed = self::settings(&run)["udp_tried_seconds"].as_f64().unwrap();
-    assert!((0.4..2.9).contains(&noticed), "{noticed}");
+    assert!(same(&file, &far.scratch.at("back")));
+    // 3 MB take 6 s, so the warning comes in their middle.
+    let run = far.copies(&format!("--port-range 47100 --rate 4mbit '{file}' far:'{there}/slow'"));
+    run.succeeds();
+    let warning = warning(&run).unwrap();
+    assert!(warning.contains(":47100 within 3 s") && warning.contains("through the SSH connection"), "{warning}");
+    let seconds = run.end()["seconds"].as_f64().unwrap();
+    assert!((5.0..30.0).contains(&seconds), "the cap holds: {seconds}");
     let run = far.copies(&format!("--no-fallback '{file}' far:'{there}/no'"));
     fails(&run, 4, &["UDP does not reach", "within 3 s", "--port-range"]);
     assert_eq!(run.end()["error"]["code"], "UDP_BLOCKED");
-    assert_eq!(far.scratch.names("there"), ["file"]);
+    assert_eq!(far.scratch.names("there"), ["file", "slow"]);
+}
+
+#[test]
+fn a_copy_that_began_through_ssh_moves_to_udp_when_that_answers() {
+    let Some(far) = Far::new("").map(Far::distant) else { return };
+    let (file, there) = (far.scratch.file("file", 4 * SIZE), far.scratch.dir("there"));
+    for (from, to) in
+        [(file.clone(), format!("far:'{there}/file'")), (format!("far:'{there}/file'"), far.scratch.at("back"))]
+    {
+        let run = far.copies(&format!("--rate 50mbit {from} {to}"));
+        run.succeeds();
+        let (end, start) = (run.end(), settings(&run));
+        // The handshake takes two round trips of 60 ms.
+        assert_eq!(start["carrier"], "ssh", "{start}");
+        assert_eq!(end["security"], "tls1.3", "{end}");
+        let flows = end["flows"].as_array().unwrap();
+        let carried: Vec<u64> = flows.iter().map(|flow| flow["bytes"].as_u64().unwrap()).collect();
+        assert!(carried.len() == 2 && carried[1] > carried[0], "UDP has most of it: {end}");
+    }
+    assert!(same(&file, &far.scratch.at("back")));
 }
 
 // Waits for four runs with up to three logins each, and until UDP counts as blocked: once 3 s and twice 1 s.

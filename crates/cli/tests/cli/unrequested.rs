@@ -19,6 +19,8 @@ use crate::secured::User;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_farhaul");
 const MARK: &[u8] = b"\x01farhaul-bootstrap\n";
+/// A frame with a message.
+const MESSAGE: u8 = 1;
 
 fn source(entries: &[&str]) -> MemorySource {
     let entry = |name: &&str| {
@@ -55,7 +57,7 @@ fn is_refused(error: Option<SessionError>, entry: &str) {
     assert!(code == AbortCode::Protocol && message.contains(&words), "{message}");
 }
 
-/// One end of the dialogue through ssh.
+/// One end of the dialogue through ssh. Its first messages have their lengths in hexadecimal digits, the later ones are frames.
 struct Talk<R, W> {
     from: R,
     to: W,
@@ -76,6 +78,24 @@ impl<R: Read, W: Write> Talk<R, W> {
         self.from.read_exact(&mut body).unwrap();
         serde_json::from_slice(&body).unwrap()
     }
+
+    /// As a frame.
+    fn tells(&mut self, message: &Value) {
+        let body = message.to_string();
+        let [.., a, b, c] = body.len().to_be_bytes();
+        self.to.write_all(&[&[MESSAGE, a, b, c], body.as_bytes()].concat()).unwrap();
+        self.to.flush().unwrap();
+    }
+
+    /// The next message in a frame.
+    fn is_told(&mut self) -> Value {
+        let mut head = [0; 4];
+        self.from.read_exact(&mut head).unwrap();
+        let [kind, a, b, c] = head;
+        let mut body = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+        self.from.read_exact(&mut body).unwrap();
+        if kind == MESSAGE { serde_json::from_slice(&body).unwrap() } else { self.is_told() }
+    }
 }
 
 fn calls(identity: &KeyPair, key: &str, peer: SocketAddr) -> Stream {
@@ -93,7 +113,7 @@ fn pushed(target: &str, is_directory: bool, wanted: &Value, entries: &[&str]) ->
     near.from.read_exact(&mut [0; MARK.len()]).unwrap();
     let receive = json!({ "target": target, "is_directory": is_directory, "wanted": wanted });
     let key = identity.public().to_string();
-    near.says(&json!({ "hello": { "version": 4, "program": "test", "key": key, "task": { "receive": receive } } }));
+    near.says(&json!({ "hello": { "version": 5, "program": "test", "key": key, "task": { "receive": receive } } }));
     let ready = near.hears()["ready"].take();
     let peer = ([127, 0, 0, 1], u16::try_from(ready["port"].as_u64().unwrap()).unwrap()).into();
     let stream = calls(&identity, ready["key"].as_str().unwrap(), peer);
@@ -218,7 +238,7 @@ impl Hosts {
         near.to.write_all(MARK).unwrap();
         near.says(&json!({ "ready": { "key": identity.public().to_string(), "port": 0, "address": null } }));
         assert!(near.hears()["hello"]["task"]["forward"].is_object());
-        let call = near.hears()["call"].take();
+        let call = near.is_told()["call"].take();
         let peer = call["addresses"][0].as_str().unwrap().parse().unwrap();
         let stream = calls(&identity, call["key"].as_str().unwrap(), peer);
         let push = Push { target_is_directory: true, ..Push::default() };
@@ -227,11 +247,11 @@ impl Hosts {
         for name in reported {
             bytes += name.len();
             let digest = farhaul_session::Digest::of(name.as_bytes()).to_string();
-            near.says(&json!({ "record": {
+            near.tells(&json!({ "record": {
                 "event": "file", "path": name, "status": "verified", "bytes": name.len(), "digest": digest
             } }));
         }
-        near.says(&json!({ "record": {
+        near.tells(&json!({ "record": {
             "event": "end", "files": reported.len(), "directories": 0, "bytes": bytes, "failed": 0, "verified": true,
             "exit_code": 0, "error": null, "seconds": 0.1
         } }));

@@ -43,6 +43,8 @@ pub(crate) struct SecureOpening {
     timeout: Duration,
     /// The peer has said that it has no room. Anybody who knows the keys of Initial packets may have said so.
     is_busy: bool,
+    /// The peer has answered something.
+    is_heard: bool,
     /// Failed, and the peer must still be told.
     ends: bool,
     /// The packet that told it, and when that left.
@@ -72,6 +74,7 @@ impl SecureOpening {
             give_up: now + timeout,
             timeout,
             is_busy: false,
+            is_heard: false,
             ends: false,
             close_packet: None,
         }
@@ -236,7 +239,9 @@ impl protocol::Opening for SecureOpening {
         }
         let listens = self.side == Side::Server && self.rendezvous.is_none();
         let Some(exchange) = &mut self.exchange else { return Step::Wait };
-        match exchange.on_packet(&header, datagram, setup.now) {
+        let progress = exchange.on_packet(&header, datagram, setup.now);
+        self.is_heard |= matches!(progress, Progress::Seen | Progress::Retry(_));
+        match progress {
             Progress::Invalid => Step::Invalid,
             // A listener has no word for it, because that would end a rendezvous that it had with this side a moment ago.
             Progress::Wait if listens && exchange.is_with_rendezvous() => Step::Failed(ConnectionLost::Refused),
@@ -257,7 +262,11 @@ impl protocol::Opening for SecureOpening {
     }
 
     fn check(&self, now: Instant) -> Option<ConnectionLost> {
-        let reason = if self.is_busy { ConnectionLost::Refused } else { ConnectionLost::ConnectTimeout(self.timeout) };
+        let reason = match (self.is_busy, self.is_heard && self.side == Side::Client) {
+            (true, _) => ConnectionLost::Refused,
+            (false, true) => ConnectionLost::HandshakeTimeout(self.timeout),
+            (false, false) => ConnectionLost::ConnectTimeout(self.timeout),
+        };
         (now >= self.give_up).then_some(reason)
     }
 

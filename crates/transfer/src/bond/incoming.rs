@@ -169,9 +169,11 @@ impl Shared {
                 break;
             }
             let left = deadline.map(|deadline| deadline.saturating_since(self.clock.now()));
-            self.first.set_read_timeout(Some(left.map_or(SLICE, |left| left.min(SLICE))));
+            // The flow that joins wakes a wait for ssh.
+            let slice = self.first.connection().map(|_| SLICE);
+            self.first.set_read_timeout([left, slice].into_iter().flatten().min());
             match self.first.recv(out) {
-                Err(Error::TimedOut(_)) if left.is_none_or(|left| left > SLICE) => {}
+                Err(Error::TimedOut(_)) if self.is_bonded() || deadline.is_none_or(|due| self.clock.now() < due) => {}
                 Err(Error::TimedOut(_)) => return Err(Error::TimedOut(timeout.unwrap_or_default())),
                 // Flows may have the rest.
                 Ok(0) if self.is_bonded() => {}
@@ -265,6 +267,8 @@ impl Shared {
                     }
                     offset += len as u64;
                 }
+                // It was woken, since flows carry the stream.
+                Err(Error::TimedOut(_)) => {}
                 Err(error) => break Err(Cause::from(&error)),
             }
         };

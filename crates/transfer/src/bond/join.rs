@@ -15,6 +15,7 @@ use super::{BondedStream, Shared};
 use crate::connect::Calling;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::event::Events;
 use crate::keys::Server;
 use crate::processor::BusiestThread;
 use crate::settings::Settings;
@@ -84,14 +85,29 @@ impl Flows {
     /// # Errors
     /// The system has no randomness.
     pub fn offer(self) -> Result<Option<Bonding>, Error> {
-        let flows = self.most(thread::available_parallelism().map_or(1, usize::from));
-        if flows == 0 {
-            return Ok(None);
+        match self.most_here() {
+            0 => Ok(None),
+            flows => new_offer(flows).map(Some),
         }
-        let mut token = [0; 16];
-        getrandom::fill(&mut token).map_err(|error| std::io::Error::other(error.to_string()))?;
-        Ok(Some(Bonding { flows, token: Token(token) }))
     }
+
+    /// The offer of a stream that begins through ssh: `made` by its session, or one with a flow at least.
+    ///
+    /// # Errors
+    /// The system has no randomness.
+    pub(crate) fn offer_beside_ssh(self, made: Option<Bonding>) -> Result<Bonding, Error> {
+        made.map_or_else(|| new_offer(self.most_here().max(1)), Ok)
+    }
+
+    fn most_here(self) -> u8 {
+        self.most(thread::available_parallelism().map_or(1, usize::from))
+    }
+}
+
+fn new_offer(flows: u8) -> Result<Bonding, Error> {
+    let mut token = [0; 16];
+    getrandom::fill(&mut token).map_err(|error| std::io::Error::other(error.to_string()))?;
+    Ok(Bonding { flows, token: Token(token) })
 }
 
 /// Opens further flows of a stream, beside its first connection.
@@ -122,7 +138,7 @@ impl Further {
         let begun = match (flows, BusiestThread::of_this()) {
             (Flows::Auto, Some(busiest)) => {
                 let thread = thread::Builder::new().name("flows".into());
-                thread.spawn(move || further.grow(&weak, bonding, busiest)).map(drop)
+                thread.spawn(move || further.grow(&weak, bonding, Growth::new(bonding.flows), busiest)).map(drop)
             }
             (Flows::Auto, None) => Ok(()),
             (Flows::Exactly(_), _) => further.join_some(&weak, bonding, 1..=bonding.flows),
@@ -147,8 +163,7 @@ impl Further {
     }
 
     /// Opens flows for as long as the busiest thread has no time.
-    fn grow(&self, stream: &Weak<Shared>, bonding: Bonding, mut busiest: BusiestThread) {
-        let mut growth = Growth::new(bonding.flows);
+    fn grow(&self, stream: &Weak<Shared>, bonding: Bonding, mut growth: Growth, mut busiest: BusiestThread) {
         let mut last = None;
         loop {
             thread::park_timeout(LOOK);
@@ -183,6 +198,45 @@ impl Further {
         let calling = Calling { server: server.clone(), ..Calling::with(environment, settings, None) };
         let flow = calling.connect_again(*peer).map_err(|error| error.to_string())?;
         join_over(flow, stream, join)
+    }
+}
+
+impl BondedStream {
+    /// Has the stream, which ssh carries, move to the connection that `connect` makes, on a thread of its own, and opens more flows as the
+    /// user wants them. The calling thread is the one that will drive the stream. `connect` may give a warning for a stream that
+    /// still lasts, or nothing.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn moves(
+        &self,
+        (flows, bonding): (Flows, Bonding),
+        events: &Events,
+        connect: impl FnOnce() -> Option<Result<(Stream, Further), String>> + Send + 'static,
+    ) -> Result<(), Error> {
+        let (stream, events, busiest) = (Arc::downgrade(self.shared()), events.clone(), BusiestThread::of_this());
+        thread::Builder::new().name("flows".into()).spawn(move || {
+            let joined = match connect() {
+                None => return,
+                Some(Err(why)) => Err(why),
+                Some(Ok((flow, further))) => join_over(flow, &stream, Join { token: bonding.token, index: 1 })
+                    .map(|()| further)
+                    .map_err(|why| format!("the data goes through the SSH connection, though UDP answers: {why}")),
+            };
+            match (joined, flows, busiest) {
+                (Err(why), ..) => {
+                    if stream.upgrade().is_some_and(|stream| stream.needs_flows()) {
+                        events.warn(&why);
+                    }
+                }
+                (Ok(further), Flows::Exactly(_), _) => drop(further.join_some(&stream, bonding, 2..=bonding.flows)),
+                (Ok(further), Flows::Auto, Some(busiest)) => {
+                    further.grow(&stream, bonding, Growth { opened: 1, ..Growth::new(bonding.flows) }, busiest);
+                }
+                (Ok(_), Flows::Auto, None) => {}
+            }
+        })?;
+        Ok(())
     }
 }
 

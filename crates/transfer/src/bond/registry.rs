@@ -61,7 +61,15 @@ impl Peer {
 impl Registry {
     /// Lets flows join a stream, as its opening offers. Returns whether they can: not with a token that another stream has.
     pub fn offer(&self, stream: &BondedStream, bonding: Bonding) -> bool {
-        let Some(peer) = Peer::of(stream.first()) else { return false };
+        stream.connection().and_then(Peer::of).is_some_and(|peer| self.offer_peer(stream, bonding, peer))
+    }
+
+    /// The same for flows with this key.
+    pub(crate) fn offer_to(&self, stream: &BondedStream, bonding: Bonding, key: PublicKey) -> bool {
+        self.offer_peer(stream, bonding, Peer::Key(key))
+    }
+
+    fn offer_peer(&self, stream: &BondedStream, bonding: Bonding, peer: Peer) -> bool {
         let mut offered = lock(&self.0.offered);
         offered.retain(|_, offered| offered.stream.strong_count() > 0);
         if offered.contains_key(&bonding.token) {
@@ -91,7 +99,8 @@ impl Registry {
                 let its = self.clone();
                 // A peer without an answer tries no more.
                 let _ = thread::Builder::new().name("join".into()).spawn(move || {
-                    if let Ok(Some((open, early, _))) = opening::read(&flow, peer, (clock, OPENING)) {
+                    let first = flow.clone().into();
+                    if let Ok(Some((open, early, _))) = opening::read(&first, peer, (clock, OPENING)) {
                         match open.request {
                             Request::Join(join) => its.join(flow, join, early, OPENING),
                             _ => BondedStream::from(flow).part(&refusal(AbortCode::Busy, NO_STREAM)),

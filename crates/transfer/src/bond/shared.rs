@@ -9,12 +9,13 @@ use farhaul::{ConnectionLost, Error, Rate, Stats, Stream};
 use farhaul_udp::Clock;
 use farhaul_units::Instant;
 
+use super::first::First;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 
 /// What the handles and the threads of a stream share.
 pub(crate) struct Shared {
-    pub(super) first: Stream,
+    pub(super) first: First,
     /// The last figures of it, once it is gone.
     pub(super) first_stats: Mutex<Stats>,
     pub(super) clock: Clock,
@@ -110,12 +111,12 @@ impl Flow {
     }
 
     pub(super) fn stats(&self) -> Stats {
-        last_stats(&self.stream, &self.stats)
+        last_stats(self.stream.stats(), &self.stats)
     }
 }
 
 impl Shared {
-    pub(super) fn new(first: Stream, is_open: bool, received: u64) -> Self {
+    pub(super) fn new(first: First, is_open: bool, received: u64) -> Self {
         Self {
             first,
             first_stats: Mutex::default(),
@@ -186,6 +187,9 @@ impl Shared {
         flows.push(Arc::clone(&flow));
         self.is_bonded.store(true, Ordering::Release);
         drop(flows);
+        if begins {
+            self.first.rest();
+        }
         if is_confirmed {
             self.confirm(&flow);
         }
@@ -276,19 +280,19 @@ impl Shared {
 
     pub(super) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Release);
-        self.first.canceller().cancel();
+        self.first.cancel();
         self.joined().iter().for_each(|flow| flow.stream.canceller().cancel());
         self.outgoing.notify();
         self.incoming.notify();
     }
 
     /// Ends all connections in this way, and the threads with them.
-    pub(super) fn leave(&self, end: impl Fn(&Stream)) {
+    pub(super) fn leave(&self, end: impl Fn(&First)) {
         self.begin_closing();
         self.outgoing.leave();
         self.incoming.leave();
         end(&self.first);
-        self.joined().iter().for_each(|flow| end(&flow.stream));
+        self.joined().iter().for_each(|flow| end(&flow.stream.clone().into()));
     }
 
     pub(super) fn wait_until_closed(&self) -> Result<(), Error> {
@@ -307,7 +311,13 @@ impl Shared {
     pub(super) fn sum(&self, first: Stats) -> Stats {
         let flows = self.joined();
         let further: Vec<Stats> = flows.iter().map(|flow| flow.stats()).collect();
-        let mut sum = first;
+        // What ssh carried has figures of TCP, which are none of packets.
+        let mut sum = match (&self.first, further.first()) {
+            (First::Ssh(..), Some(flow)) => *flow,
+            _ => first,
+        };
+        (sum.elapsed, sum.totals, sum.in_flight, sum.memory) =
+            (first.elapsed, first.totals, first.in_flight, first.memory);
         for stats in &further {
             let (all, totals) = (&mut sum.totals, &stats.totals);
             all.packets_sent += totals.packets_sent;
@@ -350,9 +360,9 @@ impl Shared {
 }
 
 /// The figures of a connection, or the last ones of one that is gone.
-pub(super) fn last_stats(stream: &Stream, last: &Mutex<Stats>) -> Stats {
+pub(super) fn last_stats(stats: Result<Stats, Error>, last: &Mutex<Stats>) -> Stats {
     let mut last = lock(last);
-    *last = stream.stats().unwrap_or(*last);
+    *last = stats.unwrap_or(*last);
     *last
 }
 

@@ -1,5 +1,5 @@
 //! A copy between two other hosts: ssh starts a program on each, and the data takes the way between them. Where UDP is blocked
-//! there, this side passes the encrypted datagrams on from one SSH connection to the other.
+//! there, this side passes the stream on from one SSH connection to the other.
 //!
 //! Neither host trusts the other one. The receiver learns from this side what to take, and success is what both ends tell alike.
 
@@ -16,9 +16,8 @@ use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Event;
 use crate::remote::messages::{Call, FromRemote, PathText, Stored, Task, ToRemote, code_there, printable};
-use crate::remote::reach::OverSsh;
-use crate::remote::tunnel::pass_on;
-use crate::remote::{CARRIED, RemoteProgram, Voice};
+use crate::remote::reach::{ONE_FLOW, OverSsh};
+use crate::remote::{RemoteProgram, Voice};
 use crate::report::Report;
 use crate::throttle::Change;
 
@@ -37,7 +36,14 @@ pub(super) fn run(
     plan: &BetweenPlan,
     report: &mut Report,
 ) -> Result<(), Error> {
-    let over = OverSsh { environment, settings: &copy.settings, ssh: &copy.ssh, only_sends: false };
+    let over = OverSsh {
+        environment,
+        settings: &copy.settings,
+        ssh: &copy.ssh,
+        only_sends: false,
+        needs_udp: false,
+        flows: ONE_FLOW,
+    };
     environment.throttle.reaches_nothing(NOT_BEGUN);
     let ended = started(copy, &over, plan).and_then(|mut both| watch(copy, environment, plan, &mut both));
     let ended = ended.map_err(|error| environment.cancellation.reason().unwrap_or(error))?;
@@ -72,13 +78,10 @@ struct Both {
 }
 
 impl Both {
-    /// Passes datagrams on between the two.
-    fn tie(&mut self) -> Result<(), Error> {
-        let (from, into_from, hear_from) = self.from.datagrams()?.divided();
-        let (to, into_to, hear_to) = self.to.datagrams()?.divided();
-        pass_on(from, into_to, hear_from)?;
-        pass_on(to, into_from, hear_to)?;
-        Ok(())
+    /// Passes the stream on between the two.
+    fn tie(&self) -> Result<(), Error> {
+        self.from.tie(&self.to)?;
+        self.from.send(&ToRemote::Through)
     }
 
     /// What the receiving program says that it has stored.
@@ -102,7 +105,7 @@ fn started(copy: &Copy, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, 
     };
     let mut hello = over.hello(None, task, Some(&copy.rules));
     hello.options.push(INTERVAL.to_owned());
-    let (mut from, sender, _) = over.start(&plan.from, &hello)?;
+    let (from, sender, _) = over.start(&plan.from, &hello)?;
     let (target, wanted) = (PathText::new(&plan.to.path), plan.wanted.clone());
     let task = Task::Receive { target, is_directory: plan.is_directory, wanted };
     // The part of the files concerns the sender alone.
@@ -162,11 +165,10 @@ fn watch(copy: &Copy, environment: &Environment, plan: &BetweenPlan, both: &mut 
                 environment.events.warn(&format!(
                     "{why}; the data goes through both SSH connections and this machine, which is slower"
                 ));
-                environment.throttle.reaches_nothing(CARRIED);
                 both.tie()?;
                 continue;
             }
-            FromRemote::Ready(_) | FromRemote::Tunneling | FromRemote::Stored(_) => continue,
+            FromRemote::Ready(_) | FromRemote::Stored(_) => continue,
         };
         match record["event"].as_str().unwrap_or_default() {
             "end" => return ended(record, told, both, plan),

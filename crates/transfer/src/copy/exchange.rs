@@ -74,7 +74,7 @@ impl<'a> Exchange<'a> {
         let mut source = source.under_rules(&self.rules).map_err(Error::usage)?;
         let push = Push { target: plan.target.clone(), target_is_directory, rules: self.rules_there() };
         let mut reached = self.connect(&plan.to)?;
-        if connect::is_here(reached.stream.first().peer_addr()) {
+        if connect::is_here(reached.stream.peer_addr()) {
             source.leave_out_younger_directories();
         }
         self.send((&mut reached, &plan.to), push, (source, false), self.log().of_sources(names), report)
@@ -151,7 +151,8 @@ impl<'a> Exchange<'a> {
         let control = self
             .copy
             .control_stream
-            .map(|target| Control::begin(self.environment, &self.copy.settings, reached.stream.first(), target));
+            .zip(reached.stream.connection())
+            .map(|(target, bulk)| Control::begin(self.environment, &self.copy.settings, bulk, target));
         let control = RefCell::new(control.transpose()?);
         self.carry(reached, job, report, |report, job, measured, driven| {
             outcome::of_sending(report, job, &Measured { fed, ..measured });
@@ -195,7 +196,7 @@ impl<'a> Exchange<'a> {
         conclude: impl FnOnce(&mut Report, &J, Measured, Result<(), Trouble>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (clock, events, stream) = (self.environment.clock, self.environment.events.clone(), &reached.stream);
-        report.protected_by(stream.first());
+        report.protected_by(stream);
         let show = move |moved: &Moved<'_>| events.send(&Event::Moved(moved));
         let mut watch = Watch::start(vec![stream.clone()], clock, job.sends(), show)?;
         job.set_round_trips(watch.round_trips());
@@ -208,6 +209,8 @@ impl<'a> Exchange<'a> {
         let (waits, driven) = drive(&channel, &mut Throttled::new(&mut job, stream, steering, obeys));
         watch.stop();
         report.carried_by(stream);
+        // The stream may have moved from ssh to UDP.
+        report.protected_by(stream);
         let stats = stream.stats().unwrap_or_default();
         // The cap may have changed meanwhile.
         let (rate, buffer) = (stats.max_rate.or(self.copy.settings.rate), self.copy.settings.buffer);
@@ -226,17 +229,18 @@ impl<'a> Exchange<'a> {
                 Reached { stream: stream.into(), far: None, further }
             }
             RemoteEnd::Ssh { host, task } => {
-                let over = OverSsh { environment, settings, ssh: &self.copy.ssh, only_sends };
+                let (needs_udp, flows) = (self.copy.control_stream.is_some(), (self.copy.flows, self.bonding));
+                let over = OverSsh { environment, settings, ssh: &self.copy.ssh, only_sends, needs_udp, flows };
                 over.connect(host, task.clone(), Some(&self.rules_there()))?
             }
             RemoteEnd::Other(other) => {
-                Reached { stream: reach::call(environment, settings, other)?.into(), far: None, further: None }
+                Reached { stream: reach::call(environment, settings, other)?, far: None, further: None }
             }
         };
         let open_for = reached.stream.stats().map_or(Duration::ZERO, |stats| stats.elapsed);
         self.meter.set(self.meter.get().restarted(open_for));
-        if self.bonding.is_some() {
-            reached.stream = BondedStream::open(reached.stream.first().clone(), 0);
+        if let Some(first) = reached.stream.connection().filter(|_| self.bonding.is_some()).cloned() {
+            reached.stream = BondedStream::open(first, 0);
             reached.stream.set_read_timeout(Some(settings.answer_timeout()));
         }
         Ok(reached)

@@ -1,4 +1,4 @@
-//! A copy whose connection was lost: when it begins anew, and when it gives up.
+//! A copy whose connection was lost, or whose server is busy: when it begins anew, and when it gives up.
 
 use std::thread;
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl Persistence {
             self.furthest = reach;
         }
         let is_lost = match error.code {
-            Code::PeerLost => progressed || self.lost.is_none(),
+            Code::PeerLost | Code::Busy => progressed || self.lost.is_none(),
             // Ssh was lost in the middle, and did not fail to log in.
             Code::SshFailed => progressed,
             _ => false,
@@ -197,6 +197,9 @@ mod tests {
         assert_eq!(judge(100, Code::ConnectTimeout, 0), Ok(FIRST_PAUSE * 2));
         assert_eq!(judge(105, Code::SshFailed, 3), Ok(FIRST_PAUSE));
         assert_eq!(judge(110, Code::DiskFull, 3).unwrap_err().code, Code::DiskFull);
+        let mut busy = Persistence::new(Duration::from_secs(60));
+        assert_eq!(busy.judge(at(0), error(Code::Busy), reach(0)), Ok(FIRST_PAUSE), "somebody is there");
+        assert_eq!(busy.judge(at(60), error(Code::Busy), reach(0)).unwrap_err().code, Code::Busy);
         let mut none = Persistence::new(Duration::ZERO);
         assert_eq!(none.judge(at(0), error(Code::PeerLost), reach(1)).unwrap_err(), error(Code::PeerLost));
     }

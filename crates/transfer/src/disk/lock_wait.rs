@@ -26,24 +26,38 @@ pub(crate) struct LockWait {
     looks: u32,
     /// Whether the copy that waits ends.
     ends: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Ends older sessions of the same copy whose client is dead, and tells whether there are any.
+    older: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl LockWait {
     /// `silence` is the longest time for which sessions of this program wait for a dead peer.
     pub(crate) fn new(silence: Duration, ends: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         let looks = u32::try_from(silence.as_millis() / LOOK.as_millis()).unwrap_or(u32::MAX);
-        Self { looks: looks.saturating_add(LOOKS_OF_END), ends: Box::new(ends) }
+        Self { looks: looks.saturating_add(LOOKS_OF_END), ends: Box::new(ends), older: Box::new(|| false) }
+    }
+
+    /// The same with a way to end older sessions of the same copy whose client is dead. It tells whether there are any.
+    pub(crate) fn hurried_by(self, older: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { older: Box::new(older), ..self }
     }
 
     /// Locks `file` once nobody else does. Returns false if the other copy goes on, or if the file is not worth the wait.
     pub(super) fn locks(&self, file: &File) -> bool {
         let written = || fstat(file).map(|stat| (stat.st_size, changed(&stat)));
         let Ok(mut last) = written() else { return false };
-        if last.0 < WORTH {
-            return false;
-        }
+        // A session of the same copy is known to be dead soon.
+        let has_older = (self.older)();
+        let most = match last.0 < WORTH {
+            true if has_older => LOOKS_OF_DOUBT + LOOKS_OF_WRITES,
+            true => return false,
+            false => self.looks,
+        };
         let mut quiet = 0;
-        for look in 0..self.looks {
+        for look in 0..most {
+            if has_older {
+                (self.older)();
+            }
             if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
                 return true;
             }
@@ -126,12 +140,27 @@ mod tests {
     }
 
     #[test]
+    fn a_short_file_of_a_dead_session_of_the_same_copy_is_waited_for() {
+        let (holder, short) = held("older", WORTH - 1);
+        let holder = std::sync::Mutex::new(Some(holder));
+        let looks = std::sync::atomic::AtomicU32::new(0);
+        // The session ends at the third look.
+        let older = move || {
+            if looks.fetch_add(1, Ordering::Relaxed) == 3 {
+                drop(holder.lock().unwrap().take());
+            }
+            true
+        };
+        assert!(wait(Duration::from_secs(600)).hurried_by(older).locks(&short));
+    }
+
+    #[test]
     fn nothing_waits_for_a_short_file_for_ever_or_for_a_copy_that_ends() {
         let (_holder, short) = held("short", WORTH - 1);
         assert!(!wait(Duration::from_secs(600)).locks(&short));
         let (_holder, long) = held("long", WORTH);
         assert!(!LockWait::new(Duration::from_secs(600), || true).locks(&long));
-        let few = LockWait { looks: 3, ends: Box::new(|| false) };
+        let few = LockWait { looks: 3, ends: Box::new(|| false), older: Box::new(|| false) };
         assert!(!few.locks(&long));
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use farhaul::security::SecurityFault;
 use farhaul::{ConnectionLost, Error as ConnectionError};
@@ -97,6 +98,20 @@ impl Error {
             .remedy("check the spelling, or give the number")
     }
 
+    /// A peer that is connected, and did not answer in this time. One that `is_ours` has proven to be a program of this kind.
+    pub(crate) fn of_silence(after: Duration, is_ours: bool, peer: &dyn Display) -> Self {
+        let silent = format!("{peer} is connected, and has not answered within {}", time(after));
+        match is_ours {
+            true => Self::new(Code::Busy, format!("{silent}: it is very busy"))
+                .remedy("try again; --connect-timeout waits longer"),
+            false => Self::new(
+                Code::IdleTimeout,
+                format!("{silent}: it is very busy, or is no `farhaul serve` or `farhaul bench`"),
+            )
+            .remedy("check the address (plain streams: `farhaul pipe`)"),
+        }
+    }
+
     /// A session with `peer` that ended early.
     pub fn of_session(error: &SessionError, peer: &dyn Display) -> Self {
         match error {
@@ -130,6 +145,14 @@ fn of_lost(lost: ConnectionLost, peer: &dyn Display) -> Error {
             ),
         )
         .remedy("check the address, --protocol and --plain of both sides, and let firewalls pass this UDP port"),
+        ConnectionLost::HandshakeTimeout(after) => Error::new(
+            Code::Busy,
+            format!(
+                "{peer} answered, and did not complete the handshake within {}: it is very busy, or most packets are lost",
+                time(after)
+            ),
+        )
+        .remedy("try again; --connect-timeout waits longer"),
         ConnectionLost::ChannelRefused => Error::new(
             Code::PeerRefused,
             format!(
@@ -185,7 +208,10 @@ fn of_security(fault: SecurityFault, peer: &dyn Display) -> Error {
         }
         SecurityFault::NotAdmitted => {
             Error::new(Code::NotAdmitted, format!("{peer} does not admit the key of this side"))
-                .remedy("have the line that `farhaul key show` prints added to its authorized_keys")
+                .remedy(
+                    "have the line that `farhaul key show` prints added there by `farhaul key add`; if it was added, the log there \
+                     says what it lacks",
+                )
         }
         SecurityFault::Version => Error::new(Code::Protocol, format!("{peer}: {fault}")).remedy(UPDATE),
         SecurityFault::Handshake => Error::new(

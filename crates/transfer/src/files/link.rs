@@ -6,19 +6,19 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use farhaul::Stream;
 use farhaul_session::{
     AbortCode, Answer, Failure, FileClient, FileRequest, MAX_REQUESTS, ReplyEvent, RequestId, SessionError,
 };
 
 use super::place::RemoteHost;
 use super::wakers::{RoomPlace, Wakers};
+use crate::bond::BondedStream;
 use crate::connect::Calling;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::remote::Ssh;
 use crate::remote::messages::Task;
-use crate::remote::reach::{OverSsh, Reached};
+use crate::remote::reach::{ONE_FLOW, OverSsh, Reached};
 use crate::report::Report;
 use crate::session::measure::{self, Meter};
 use crate::session::{Trouble, first_answer};
@@ -31,7 +31,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection. Its threads end with it.
 pub(super) struct Link {
-    stream: Stream,
+    stream: BondedStream,
     host: RemoteHost,
     environment: Environment,
     meter: Meter,
@@ -81,17 +81,19 @@ impl Link {
         ssh: &Ssh,
         environment: &Environment,
     ) -> Result<Arc<Self>, Error> {
-        let reached = match host {
-            RemoteHost::Server(server) => {
-                let stream = Calling::to(environment, settings, server)?.connect(server)?;
-                Reached { stream: stream.into(), far: None, further: None }
-            }
-            RemoteHost::Ssh(host) => {
-                OverSsh { environment, settings, ssh, only_sends: false }.connect(host, Task::Files, None)?
-            }
-        };
+        let reached =
+            match host {
+                RemoteHost::Server(server) => {
+                    let stream = Calling::to(environment, settings, server)?.connect(server)?;
+                    Reached { stream: stream.into(), far: None, further: None }
+                }
+                RemoteHost::Ssh(host) => {
+                    OverSsh { environment, settings, ssh, only_sends: false, needs_udp: false, flows: ONE_FLOW }
+                        .connect(host, Task::Files, None)?
+                }
+            };
         let link = Arc::new(Self {
-            stream: reached.stream.first().clone(),
+            stream: reached.stream.clone(),
             host: host.clone(),
             environment: environment.clone(),
             meter: Meter::start(environment.clock),
@@ -233,15 +235,14 @@ impl Link {
     /// Takes answers, until the session is over or the connection lost.
     fn read(&self) {
         let mut block = vec![0; BLOCK];
-        let mut received = first_answer(&self.stream.clone().into(), &mut block);
+        let mut received = first_answer(&self.stream, &mut block);
         loop {
             let mut state = self.state();
             let was_accepted = state.client.is_accepted();
             let handled = match received {
                 Ok(0) => state.client.handle_end().map_err(Trouble::from),
                 Ok(len) => state.client.handle_received(&block[..len]).map_err(Trouble::from),
-                // A live peer that does not answer the opening speaks another protocol.
-                Err(farhaul::Error::TimedOut(_)) if !was_accepted => Err(SessionError::NotFarhaul.into()),
+                Err(farhaul::Error::TimedOut(after)) if !was_accepted => Err(Trouble::unanswered(after, &self.stream)),
                 Err(error) => Err(error.into()),
             };
             state.take_events();

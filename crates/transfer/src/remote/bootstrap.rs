@@ -4,6 +4,7 @@ mod job;
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,11 +18,11 @@ use farhaul::security::{KeyPair, Pinned, PublicKey, Security};
 use farhaul_session::{AbortCode, Pull, Request, ShownPath, escape};
 
 use self::job::Job;
-use super::frames::{Frames, MARK};
-use super::messages::{Failed, FromRemote, Hello, Ready, Stored, ToRemote, VERSION};
+use super::frames::{Frames, MARK, decode_body};
+use super::messages::{Failed, Flowing, FromRemote, Hello, Ready, Stored, ToRemote, VERSION};
 use super::reach::Other;
-use super::tunnel::{Tunnel, widen};
-use super::voice::{self, WayOut};
+use super::voice;
+use crate::bond::First;
 use crate::connect;
 use crate::copy::Copy;
 use crate::copy::missing::{Missing, select};
@@ -31,9 +32,10 @@ use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Events;
 use crate::keys::identity;
+use crate::mux::{Gone, Mux, MuxStream};
 use crate::rsh;
 use crate::serve::hosting::Hosting;
-use crate::serve::listener::{self, Caller, Callers, Limits};
+use crate::serve::listener::{self, Caller, Callers, Limits, ThroughSsh};
 use crate::session::file::{Holding, ends, lock_wait, patience};
 use crate::settings::Settings;
 use crate::throttle::Throttle;
@@ -95,10 +97,12 @@ pub fn bootstrap(host: &dyn Host, environment: &Environment) -> Result<(), Error
     let environment = Environment { events: Events::unheard(), ..environment.clone() };
     let mut near = LocalProgram { frames: Frames::clean() };
     let done = near.hello().and_then(|hello| serve(near, hello, host, &environment));
-    done.map_err(|error| {
+    let done = done.map_err(|error| {
         send(&FromRemote::Failed(Failed::from(&error)));
         error.quietly()
-    })
+    });
+    voice::finish();
+    done
 }
 
 /// Tells the local program a record of a copy to another remote program.
@@ -161,25 +165,19 @@ impl LocalProgram {
     }
 }
 
-fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &Environment) -> Result<(), Error> {
+fn serve(near: LocalProgram, hello: Hello, host: &dyn Host, environment: &Environment) -> Result<(), Error> {
     let settings = host.settings(&hello.options).map_err(|line| Error::new(Code::Protocol, line).remedy(UPDATE))?;
     let identity = identity::generate()?;
     let rules = hello.rules().map_err(|why| Error::new(Code::Protocol, why).remedy(UPDATE))?;
     let job = Job::of(&hello.task, &rules, host)?;
     if let Job::Forward { paths, recursive, names } = &job {
-        send(&FromRemote::Ready(ready(&identity, 0, &job)));
-        let Some(ToRemote::Call(call)) = near.next() else { return Ok(()) };
-        let (cancellation, (say, detour)) = (environment.cancellation.clone(), sync_channel(1));
+        let (say, heard) = sync_channel(2);
+        let cancellation = environment.cancellation.clone();
         // The end of the SSH connection stops the copy.
         let at_end = move || cancellation.cancel_because(Error::new(Code::Terminated, "ssh has ended"));
-        let begin = move || {
-            let tunnel = Tunnel::open()?;
-            // The caller may be gone.
-            let _ = say.send(tunnel.entrance());
-            Ok(tunnel)
-        };
-        follow(near, begin, at_end, environment.throttle.clone())?;
-        let to = Other::new(call, identity, hello.ports, detour)?;
+        let mux = follow(near, ready(&identity, 0, &job), Some(say), at_end, environment.throttle.clone())?;
+        let Ok(ToRemote::Call(call)) = heard.recv() else { return Ok(()) };
+        let to = Other::new(call, identity, hello.ports, (mux.stream(settings.timeout), heard))?;
         let copy = Copy::forward(paths.clone(), *recursive, to);
         let copy = match names {
             Some(names) => copy.only(names.clone())?,
@@ -198,43 +196,60 @@ fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &En
     let endpoint = settings.bind_in(hello.ports, &security)?;
     // The local program may keep a control stream beside its copy.
     endpoint.answer_probes().map_err(|error| environment.connection_error(&error, &endpoint.local_addr()))?;
+    let listener = listener::listen(environment, &endpoint)?;
+    let port = endpoint.local_addr().port();
+    environment.cancellation.cancels(endpoint.canceller());
+    let (begun, begins) = sync_channel(1);
+    let has_begun = Arc::new(AtomicBool::new(false));
+    let (canceller, its, detach) = (endpoint.canceller(), Arc::clone(&has_begun), hello.detach);
+    let at_end = move || {
+        if !(detach && its.load(Ordering::Acquire)) {
+            canceller.cancel();
+        }
+    };
+    let mux = follow(near, ready(&identity, port, &job), None, at_end, environment.throttle.clone())?;
+    if detach {
+        host.leave_session()?;
+    }
+    let through_ssh = mux.stream(settings.timeout);
+    let its = through_ssh.clone();
+    environment.cancellation.on_cancel(move || its.cancel());
     let copy = OneCopy {
         hosting: Hosting { environment, settings: &settings, peer_decides_cap: true },
         job: &job,
         host,
         endpoint: &endpoint,
-        has_begun: Arc::default(),
+        through_ssh: &through_ssh,
+        has_begun,
         outcome: Mutex::default(),
     };
-    let listener = listener::listen(environment, &endpoint)?;
-    let port = endpoint.local_addr().port();
-    environment.cancellation.cancels(endpoint.canceller());
-    send(&FromRemote::Ready(ready(&identity, port, &job)));
-    let (begun, begins) = sync_channel(1);
-    let (canceller, has_begun, detach) = (endpoint.canceller(), Arc::clone(&copy.has_begun), hello.detach);
-    if detach {
-        host.leave_session()?;
-    }
-    let at_end = move || {
-        if !(detach && has_begun.load(Ordering::Acquire)) {
-            canceller.cancel();
-        }
-    };
-    follow(near, move || Tunnel::to(port), at_end, environment.throttle.clone())?;
     let canceller = endpoint.canceller();
     thread::Builder::new().name("first packet".into()).spawn(move || {
         if begins.recv_timeout(FIRST_PACKET) == Err(RecvTimeoutError::Timeout) {
             canceller.cancel();
         }
     })?;
+    let through = ThroughSsh {
+        stream: First::Ssh(through_ssh.clone(), client_address()),
+        bonding: hello.flows.as_ref().and_then(Flowing::bonding),
+        key,
+    };
     // The local program and ssh decide how long the one copy may take.
     let limits = Limits { sessions: 1, idle: None, clients: None, serves_unlisted: false, quotas: &[] };
     let callers = Callers::new(&limits, &Arc::default(), environment.clock);
-    let over =
-        listener::run(environment, (listener, |_, _| ()), (&limits, &callers), |caller| copy.serve(caller, &begun));
+    let over = listener::run_beside(environment, (listener, |_, _| ()), Some(through), (&limits, &callers), |caller| {
+        copy.serve(caller, &begun);
+    });
     let outcome = copy.outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
     // The end of the SSH connection and the end of the copy both cancel the listener.
     outcome.unwrap_or_else(|| over.and(Ok(())))
+}
+
+/// The address of the local program, as ssh sees it.
+fn client_address() -> Option<SocketAddr> {
+    let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let mut words = connection.split_ascii_whitespace();
+    Some((words.next()?.parse::<IpAddr>().ok()?, words.next()?.parse().ok()?).into())
 }
 
 fn ready(identity: &KeyPair, port: u16, job: &Job) -> Ready {
@@ -244,34 +259,28 @@ fn ready(identity: &KeyPair, port: u16, job: &Job) -> Ready {
     Ready { key: identity.public().to_string(), port, address, takes_one: job.takes_one(), throttles }
 }
 
-/// Follows the local program: the end of the SSH connection ends the copy, `throttle` does as its user says, and datagrams may come
-/// through it. `open` opens their
-/// tunnel.
+/// Tells the local program that this one is ready, and follows it: the end of the SSH connection calls `at_end`, `throttle` does as its
+/// user says, and `others` gets what else it says.
 fn follow(
-    mut near: LocalProgram,
-    open: impl FnOnce() -> io::Result<Tunnel> + Send + 'static,
+    near: LocalProgram,
+    ready: Ready,
+    others: Option<SyncSender<ToRemote>>,
     at_end: impl FnOnce() + Send + 'static,
     throttle: Throttle,
-) -> Result<(), Error> {
-    thread::Builder::new().name("ssh".into()).spawn(move || {
-        while let Some(message) = near.next() {
-            match message {
-                ToRemote::Tunnel => {}
-                ToRemote::Throttle(change) => {
-                    throttle.apply(change.into());
-                    continue;
+) -> Result<Mux, Error> {
+    let hear = move |message: &[u8]| {
+        match decode_body(message).map_err(|_| Gone)? {
+            ToRemote::Throttle(change) => throttle.apply(change.into()),
+            // Who says more than is taken has nobody to hear it.
+            other => {
+                if let Some(others) = &others {
+                    drop(others.try_send(other));
                 }
-                ToRemote::Hello(_) | ToRemote::Call(_) => continue,
             }
-            widen(io::stdin());
-            widen(io::stdout());
-            let Ok(tunnel) = voice::begin_tunnel().and_then(|()| open()) else { break };
-            let _ = tunnel.run((io::stdin(), near.frames.into_rest()), WayOut, |_| {}, at_end);
-            return;
         }
-        at_end();
-    })?;
-    Ok(())
+        Ok(())
+    };
+    Ok(voice::begin(ready, near.frames.into_rest(), hear, at_end)?)
 }
 
 /// The one copy of this program, which is its remote end.
@@ -280,6 +289,7 @@ struct OneCopy<'a> {
     job: &'a Job,
     host: &'a dyn Host,
     endpoint: &'a Endpoint,
+    through_ssh: &'a MuxStream,
     /// Whether the local program has called.
     has_begun: Arc<AtomicBool>,
     outcome: Mutex<Option<Result<(), Error>>>,
@@ -307,6 +317,8 @@ impl OneCopy<'_> {
         };
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         self.endpoint.canceller().cancel();
+        // The copy may have taken the other way.
+        self.through_ssh.cancel();
     }
 
     fn receive(&self, caller: &Caller, target: &Path, is_directory: bool, asked: &Pull) -> Result<(), Error> {

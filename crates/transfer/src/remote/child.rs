@@ -1,36 +1,34 @@
 //! The remote program as a child process of this one, through ssh.
 
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use farhaul::Canceller;
-
-use super::frames::{FrameError, Frames, Silence, encode};
-use super::inbox::{Datagrams, Feed, Heard, Inbox, Nothing, inbox};
+use super::frames::{FrameError, Frames, Silence, decode_body, encode, encode_body};
+use super::inbox::{Begun, Feed, Heard, Inbox, Nothing, Unheard, inbox};
 use super::install;
 use super::lifeline::Lifeline;
 use super::messages::{Failed, FromRemote, Hello, Ready, ToRemote};
 use super::refusal::Refusal;
 use super::ssh::Ssh;
-use super::tunnel::widen;
 use super::words::Words;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
+use crate::mux::{Gone, Mux, MuxStream};
 use crate::text::reason;
 use crate::throttle::Change;
 
 /// The next step where a copy of this program would help.
 const INSTALL: &str = "or repeat the command with --install, which copies this program there";
-/// Why nothing is throttled once the data goes through ssh.
-pub(crate) const CARRIED: &str =
-    "the data goes through ssh, where nothing can be changed: give --rate at the start; stop works";
 /// Bytes per read.
 const BLOCK: usize = 64 << 10;
+/// Size of the pipes, bytes: the most that Linux permits every user (`fs.pipe-max-size`).
+const PIPE: usize = 1 << 20;
 /// Time for the last words of the remote program after the end of its connection. They take another way.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Most other messages before the last words: records that were on their way, one each 0.5 s.
@@ -58,7 +56,7 @@ pub fn peer_knows_of_the_end() -> bool {
 pub(crate) struct RemoteProgram {
     host: String,
     child: Arc<Mutex<Child>>,
-    stdin: Voice,
+    voice: Voice,
     /// Gives stdin back once the program has taken the first message.
     greeting: Receiver<ChildStdin>,
     inbox: Inbox,
@@ -73,37 +71,9 @@ pub(crate) struct RemoteProgram {
     words: Option<Words>,
 }
 
-/// The way to a remote program. Clones share it.
+/// The way to a remote program, once it is ready. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Voice(Arc<Mutex<Option<ChildStdin>>>);
-
-/// The pipes of a remote program through which datagrams go.
-#[derive(Debug)]
-pub(crate) struct Pipes {
-    /// Its output, and the bytes that were read already.
-    pub(crate) out: (ChildStdout, Vec<u8>),
-    pub(crate) into: ChildStdin,
-    feed: Feed,
-    lifeline: Lifeline,
-}
-
-impl Pipes {
-    /// Calls this at the end of the tunnel.
-    pub(crate) fn at_end(&self) -> impl FnOnce() + Send + 'static {
-        let lifeline = self.lifeline.clone();
-        move || lifeline.ends()
-    }
-
-    /// The pipes, and what takes the messages between the datagrams.
-    pub(crate) fn divided(self) -> ((ChildStdout, Vec<u8>), ChildStdin, impl FnMut(FromRemote) + Send + 'static) {
-        let Self { out, into, feed, .. } = self;
-        let on_message = move |message| {
-            // Nobody hears it at the end of the copy.
-            let _ = feed.put(Heard::Message(message));
-        };
-        (out, into, on_message)
-    }
-}
+pub(crate) struct Voice(Arc<OnceLock<Mux>>);
 
 impl RemoteProgram {
     /// Starts the program on `host`, and says what this side wants. If it is missing there, installs it if `options` have one, or
@@ -150,7 +120,7 @@ impl RemoteProgram {
         let far = Self {
             host: host.to_owned(),
             child: its,
-            stdin: voice.clone(),
+            voice: voice.clone(),
             greeting,
             inbox,
             last_words: None,
@@ -185,12 +155,8 @@ impl RemoteProgram {
         };
         match first {
             Err(Nothing::Yet) => Err(Refusal::of_silence(ANSWER, &self.host, options)),
-            Ok(Heard::Message(FromRemote::Ready(ready))) => match self.greeting.recv_timeout(ANSWER) {
-                Ok(stdin) => {
-                    self.stdin.begin(stdin);
-                    (self.is_ready, self.throttles) = (true, ready.throttles);
-                    Ok(ready)
-                }
+            Ok(Heard::Ready(begun)) => match self.greeting.recv_timeout(ANSWER) {
+                Ok(stdin) => self.begin(*begun, stdin).map_err(|fault| Refusal { fault, is_mendable: false }),
                 // It answers what it has not read.
                 Err(_) => Err(Refusal { fault: self.misbehaved(), is_mendable: is_default }),
             },
@@ -213,6 +179,21 @@ impl RemoteProgram {
         }
     }
 
+    /// The program has begun. From now on, messages and a stream go both ways.
+    fn begin(&mut self, Begun { ready, stdout, first, feed }: Begun, stdin: ChildStdin) -> Result<Ready, Error> {
+        widen(&stdin);
+        widen(&stdout);
+        let lifeline = self.lifeline.clone();
+        let hear = move |message: &[u8]| {
+            let message = decode_body(message).map_err(|_| Gone)?;
+            feed.put(Heard::Message(message)).map_err(|Unheard| Gone)
+        };
+        let mux = Mux::begin((stdout, first), stdin, hear, move || lifeline.ends())?;
+        self.voice.begin(mux);
+        (self.is_ready, self.throttles) = (true, ready.throttles);
+        Ok(ready)
+    }
+
     fn misbehaved(&self) -> Error {
         Error::new(
             Code::Protocol,
@@ -221,14 +202,27 @@ impl RemoteProgram {
     }
 
     /// Says something to the program.
-    pub(crate) fn send(&mut self, message: &ToRemote) -> Result<(), Error> {
+    pub(crate) fn send(&self, message: &ToRemote) -> Result<(), Error> {
         let lost = |_| Error::new(Code::PeerLost, format!("the SSH connection to {} is lost", self.host));
-        self.stdin.say(message).map(drop).map_err(lost)
+        self.voice.say(message).map_err(lost)
+    }
+
+    /// The stream through ssh, whose peer is lost once it was silent for so long.
+    pub(crate) fn stream(&self, silence: Duration) -> Result<MuxStream, Error> {
+        self.voice.0.get().map(|mux| mux.stream(silence)).ok_or_else(|| self.misbehaved())
+    }
+
+    /// Has the streams of two programs go to each other.
+    pub(crate) fn tie(&self, other: &Self) -> Result<(), Error> {
+        let (one, two) = self.voice.0.get().zip(other.voice.0.get()).ok_or_else(|| self.misbehaved())?;
+        one.relay_to(two);
+        two.relay_to(one);
+        Ok(())
     }
 
     /// What tells the program of changes of a throttle, from another thread. `None` if it is too old for that.
     pub(crate) fn throttle(&self) -> Option<Voice> {
-        self.throttles.then(|| self.stdin.clone())
+        self.throttles.then(|| self.voice.clone())
     }
 
     /// The next message of the program; `None` at its end.
@@ -247,34 +241,10 @@ impl RemoteProgram {
         }
     }
 
-    /// Has datagrams follow in both directions.
-    pub(crate) fn datagrams(&mut self) -> Result<Pipes, Error> {
-        self.send(&ToRemote::Tunnel)?;
-        loop {
-            match self.inbox.take_new_within(ANSWER) {
-                Err(Nothing::Yet) => {
-                    let (host, seconds) = (&self.host, ANSWER.as_secs());
-                    let message = format!("the program on {host} opened no way through ssh within {seconds} s");
-                    return Err(Error::new(Code::PeerLost, message));
-                }
-                Ok(Heard::Datagrams(datagrams)) => {
-                    let into = self.stdin.take().ok_or_else(|| self.misbehaved())?;
-                    let Datagrams { stdout, first, feed } = *datagrams;
-                    widen(&into);
-                    widen(&stdout);
-                    return Ok(Pipes { out: (stdout, first), into, feed, lifeline: self.lifeline.clone() });
-                }
-                Ok(Heard::Message(FromRemote::Failed(failed))) => return Err(failed.error(&self.host)),
-                Ok(Heard::Message(message)) => self.inbox.keep(message).map_err(|_| self.misbehaved())?,
-                _ => return Err(self.misbehaved()),
-            }
-        }
-    }
-
-    /// The end of ssh cancels `calls`, unless the copy is detached.
-    pub(crate) fn carries(&self, calls: Canceller) {
+    /// The end of ssh calls this, unless the copy is detached.
+    pub(crate) fn carries(&self, cancel: impl Fn() + Send + 'static) {
         if !self.is_detached {
-            self.lifeline.carries(calls);
+            self.lifeline.carries(Box::new(cancel));
         }
     }
 
@@ -291,7 +261,7 @@ impl RemoteProgram {
             }
             match self.inbox.take_within(patience) {
                 Ok(Heard::Message(FromRemote::Failed(failed))) => self.last_words = Some(failed),
-                Ok(Heard::Message(_) | Heard::Shell | Heard::Datagrams(_)) => patience /= 2,
+                Ok(Heard::Message(_) | Heard::Shell | Heard::Ready(_)) => patience /= 2,
                 Err(Nothing::More(_)) => {
                     has_ended = true;
                     break;
@@ -333,7 +303,7 @@ impl Drop for RemoteProgram {
         if self.is_ready && !self.is_detached {
             HAS_ENDED.store(true, Ordering::Release);
         }
-        drop(self.stdin.take());
+        self.voice.hang_up();
         end(&self.child);
         if wait_within(&self.child, LONGEST_END).is_none() {
             let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
@@ -345,8 +315,8 @@ impl Drop for RemoteProgram {
 }
 
 impl Voice {
-    fn begin(&self, stdin: ChildStdin) {
-        *self.stdin() = Some(stdin);
+    fn begin(&self, mux: Mux) {
+        let _ = self.0.set(mux);
     }
 
     /// Has a program at `host` throttle its data.
@@ -354,35 +324,25 @@ impl Voice {
     /// # Errors
     /// It cannot be told. The text is for the user.
     pub(crate) fn tell(&self, change: Change, host: &str) -> Result<(), String> {
-        match self.say(&ToRemote::Throttle(change.into())) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(CARRIED.to_owned()),
-            Err(_) => Err(format!("the SSH connection to {host} is lost")),
-        }
+        let message = ToRemote::Throttle(change.into());
+        self.say(&message).map_err(|_| format!("the SSH connection to {host} is lost"))
     }
 
-    /// Says something. Returns false once datagrams took over, or the program is not heard yet.
-    fn say(&self, message: &ToRemote) -> io::Result<bool> {
-        match &mut *self.stdin() {
-            Some(stdin) => stdin.write_all(encode(message).as_bytes()).and_then(|()| stdin.flush()).map(|()| true),
-            None => Ok(false),
-        }
+    fn say(&self, message: &ToRemote) -> Result<(), Gone> {
+        self.0.get().ok_or(Gone)?.say(encode_body(message).as_bytes())
     }
 
-    /// Ends it, unless somebody is just saying something.
+    /// Ends it behind what was said.
     fn hang_up(&self) {
-        if let Ok(mut stdin) = self.0.try_lock() {
-            drop(stdin.take());
+        if let Some(mux) = self.0.get() {
+            mux.hang_up();
         }
     }
+}
 
-    fn take(&self) -> Option<ChildStdin> {
-        self.stdin().take()
-    }
-
-    fn stdin(&self) -> MutexGuard<'_, Option<ChildStdin>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Makes a pipe hold more, so that its writer and its reader wake each other less often. What is no pipe stays as it is.
+pub(crate) fn widen(pipe: impl AsFd) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
 }
 
 /// Says what this side wants, on a thread: the message may be longer than the pipes, and a program that does not read it must
@@ -429,7 +389,7 @@ pub(super) fn end(child: &Mutex<Child>) {
     }
 }
 
-/// Takes messages from the program until its end, or until datagrams follow. Returns whether it is the end.
+/// Takes messages from the program until its end, or until it is ready. Returns whether it is the end.
 fn listen(mut stdout: ChildStdout, feed: Feed) -> bool {
     let (mut frames, mut block, mut error) = (Frames::behind_noise(), vec![0; BLOCK], None);
     'reading: loop {
@@ -447,8 +407,8 @@ fn listen(mut stdout: ChildStdout, feed: Feed) -> bool {
         }
         loop {
             match frames.next::<FromRemote>() {
-                Ok(Some(FromRemote::Tunneling)) => {
-                    feed.hand_over(stdout, frames.into_rest());
+                Ok(Some(FromRemote::Ready(ready))) => {
+                    feed.hand_over(ready, stdout, frames.into_rest());
                     return false;
                 }
                 Ok(Some(message)) => {

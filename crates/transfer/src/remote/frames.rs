@@ -56,12 +56,25 @@ fn position(bytes: &[u8], mark: &[u8]) -> Option<usize> {
 
 /// One message, ready to be written: its length in hexadecimal digits, and JSON.
 pub(crate) fn encode(message: &impl Serialize) -> String {
-    let body = serde_json::to_string(message).unwrap_or_default();
+    let body = encode_body(message);
     format!("{:0HEAD$x}{body}", body.len())
 }
 
+/// A message for frames that tell its length.
+pub(crate) fn encode_body(message: &impl Serialize) -> String {
+    serde_json::to_string(message).unwrap_or_default()
+}
+
+/// The message of such a frame.
+pub(super) fn decode_body<M: DeserializeOwned>(body: &[u8]) -> Result<M, FrameError> {
+    if body.len() > LONGEST || weight(body) > MOST_WEIGHT {
+        return Err(FrameError::TooLong);
+    }
+    serde_json::from_slice(body).map_err(|_| FrameError::Malformed)
+}
+
 /// The message at the beginning of `bytes`, and its length with the head. `None` until it is whole.
-pub(super) fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Result<Option<(M, usize)>, FrameError> {
+fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Result<Option<(M, usize)>, FrameError> {
     let Some(head) = bytes.first_chunk::<HEAD>() else { return Ok(None) };
     let len = std::str::from_utf8(head).ok().and_then(|head| usize::from_str_radix(head, 16).ok());
     let len = len.ok_or(FrameError::Malformed)?;
@@ -69,11 +82,7 @@ pub(super) fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Result<Option<(M, usi
         return Err(FrameError::TooLong);
     }
     let Some(body) = bytes.get(HEAD..HEAD + len) else { return Ok(None) };
-    if weight(body) > MOST_WEIGHT {
-        return Err(FrameError::TooLong);
-    }
-    let message = serde_json::from_slice(body).map_err(|_| FrameError::Malformed)?;
-    Ok(Some((message, HEAD + len)))
+    Ok(Some((decode_body(body)?, HEAD + len)))
 }
 
 /// The memory that a JSON text takes once it is decoded, in values. Only its separators and brackets count.
@@ -192,8 +201,8 @@ mod tests {
         fn messages_survive_noise_and_any_division(noise in "[ -~\n\u{1}]{0,300}", sizes in prop::collection::vec(1usize..40, 1..60)) {
             let mut bytes = noise.into_bytes();
             bytes.extend_from_slice(MARK);
-            bytes.extend(encode(&ToRemote::Tunnel).bytes());
-            bytes.extend(encode(&ToRemote::Tunnel).bytes());
+            bytes.extend(encode(&ToRemote::Through).bytes());
+            bytes.extend(encode(&ToRemote::Through).bytes());
             bytes.extend_from_slice(b"rest");
             let (mut frames, mut found, mut sizes) = (Frames::behind_noise(), 0, sizes.iter().cycle());
             let mut left = bytes.as_slice();
@@ -201,7 +210,7 @@ mod tests {
                 let (now, later) = left.split_at((*sizes.next().unwrap()).min(left.len()));
                 left = later;
                 frames.extend(now).unwrap();
-                while found < 2 && frames.next::<ToRemote>().unwrap() == Some(ToRemote::Tunnel) {
+                while found < 2 && frames.next::<ToRemote>().unwrap() == Some(ToRemote::Through) {
                     found += 1;
                 }
             }

@@ -1,21 +1,19 @@
 //! What a remote program says, on its way to the thread that takes it.
 //!
-//! At most one message waits. A remote program that says more waits in the pipe of ssh, as it does for a slow terminal, so whatever it
+//! Few messages wait. A remote program that says more waits in the pipe of ssh, as it does for a slow terminal, so whatever it
 //! says costs this side no memory.
 
-use std::collections::VecDeque;
 use std::process::ChildStdout;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::frames::Silence;
-use super::messages::FromRemote;
+use super::messages::{FromRemote, Ready};
 
-/// Messages that wait. Apart from its records, which this side takes as they come, a remote program has one to say before its end.
-const WAITING: usize = 1;
-/// Most messages between the request for datagrams and the datagrams. A remote program that waits for them says nothing but a warning.
-const MOST_BEFORE_DATAGRAMS: usize = 4;
+/// Messages that wait. Apart from its records, which this side takes as they come, a remote program has its account to tell, a failure, and
+/// that UDP is blocked.
+const WAITING: usize = 4;
 
 /// What came from the remote program.
 #[derive(Debug)]
@@ -23,17 +21,18 @@ pub(super) enum Heard {
     Message(FromRemote),
     /// The shell there runs: the login is done.
     Shell,
-    /// Datagrams follow.
-    Datagrams(Box<Datagrams>),
+    /// The program is ready.
+    Ready(Box<Begun>),
 }
 
-/// The output of a remote program from the first datagram on.
+/// A program that is ready. Frames of a mux follow.
 #[derive(Debug)]
-pub(super) struct Datagrams {
+pub(super) struct Begun {
+    pub(super) ready: Ready,
     pub(super) stdout: ChildStdout,
     /// Bytes that were read already.
     pub(super) first: Vec<u8>,
-    /// Takes the messages between the datagrams.
+    /// Takes the messages from now on.
     pub(super) feed: Feed,
 }
 
@@ -49,7 +48,7 @@ pub(super) enum Nothing {
 /// Both ends of an empty inbox.
 pub(super) fn inbox() -> (Feed, Inbox) {
     let ((say, heard), silence) = (sync_channel(WAITING), Arc::<OnceLock<Silence>>::default());
-    (Feed { say, silence: Arc::clone(&silence) }, Inbox { heard, silence, kept: VecDeque::new() })
+    (Feed { say, silence: Arc::clone(&silence) }, Inbox { heard, silence })
 }
 
 /// The end of the thread that reads.
@@ -70,10 +69,10 @@ impl Feed {
     }
 
     /// Hands the rest of the output over, with this end of the inbox.
-    pub(super) fn hand_over(self, stdout: ChildStdout, first: Vec<u8>) {
+    pub(super) fn hand_over(self, ready: Ready, stdout: ChildStdout, first: Vec<u8>) {
         let say = self.say.clone();
         // Nobody hears it at the end of the copy.
-        let _ = say.send(Heard::Datagrams(Box::new(Datagrams { stdout, first, feed: self })));
+        let _ = say.send(Heard::Ready(Box::new(Begun { ready, stdout, first, feed: self })));
     }
 
     /// No more comes. Never waits.
@@ -87,42 +86,20 @@ impl Feed {
 pub(super) struct Inbox {
     heard: Receiver<Heard>,
     silence: Arc<OnceLock<Silence>>,
-    /// Messages that came before the datagrams, and are for later.
-    kept: VecDeque<FromRemote>,
 }
 
 impl Inbox {
     /// The next one, in the order in which they came.
-    pub(super) fn take(&mut self) -> Result<Heard, Nothing> {
-        match self.kept.pop_front() {
-            Some(message) => Ok(Heard::Message(message)),
-            None => self.heard.recv().map_err(|_| self.no_more()),
-        }
+    pub(super) fn take(&self) -> Result<Heard, Nothing> {
+        self.heard.recv().map_err(|_| self.no_more())
     }
 
     /// The same, within this time.
-    pub(super) fn take_within(&mut self, patience: Duration) -> Result<Heard, Nothing> {
-        match self.kept.pop_front() {
-            Some(message) => Ok(Heard::Message(message)),
-            None => self.take_new_within(patience),
-        }
-    }
-
-    /// The next one behind those that are kept, within this time.
-    pub(super) fn take_new_within(&self, patience: Duration) -> Result<Heard, Nothing> {
+    pub(super) fn take_within(&self, patience: Duration) -> Result<Heard, Nothing> {
         self.heard.recv_timeout(patience).map_err(|error| match error {
             RecvTimeoutError::Timeout => Nothing::Yet,
             RecvTimeoutError::Disconnected => self.no_more(),
         })
-    }
-
-    /// Keeps a message for later. Returns it if there are too many.
-    pub(super) fn keep(&mut self, message: FromRemote) -> Result<(), FromRemote> {
-        if self.kept.len() == MOST_BEFORE_DATAGRAMS {
-            return Err(message);
-        }
-        self.kept.push_back(message);
-        Ok(())
     }
 
     fn no_more(&self) -> Nothing {
@@ -150,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_remote_program_that_says_more_than_is_taken_waits() {
-        let (feed, mut inbox) = inbox();
+        let (feed, inbox) = inbox();
         for number in 0..WAITING {
             feed.put(Heard::Message(message(number))).unwrap();
         }
@@ -178,22 +155,5 @@ mod tests {
             drop(inbox);
             assert_eq!(endless.join().unwrap(), Some(Unheard));
         });
-    }
-
-    #[test]
-    fn messages_before_the_datagrams_stay_in_order_and_are_few() {
-        let (feed, mut inbox) = inbox();
-        for number in 0..MOST_BEFORE_DATAGRAMS {
-            assert_eq!(inbox.keep(message(number)), Ok(()));
-        }
-        assert!(inbox.keep(message(9)).is_err());
-        feed.put(Heard::Message(message(7))).unwrap();
-        let new = inbox.take_new_within(Duration::ZERO);
-        assert_eq!(text(new), "7", "no kept one comes twice while this side waits for datagrams");
-        feed.put(Heard::Message(message(8))).unwrap();
-        for number in (0..MOST_BEFORE_DATAGRAMS).chain([8]) {
-            assert_eq!(text(inbox.take_within(Duration::ZERO)), number.to_string());
-        }
-        assert_eq!(inbox.take_within(Duration::ZERO).unwrap_err(), Nothing::Yet);
     }
 }

@@ -1,10 +1,9 @@
 //! The SSH connection as the lifeline of a copy: its loss ends the copy.
 
+use std::fmt;
 use std::process::Child;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
-
-use farhaul::Canceller;
 
 /// Time for the remote program to end the copy by itself, which has the better reasons. Both ends are gone within 5 s of the loss of
 /// ssh.
@@ -19,17 +18,23 @@ const SIGNALLED: i32 = 128;
 const POLITE: [i32; 2] = [SIGNALLED + 2, SIGNALLED + 15];
 
 /// Cancels the calls of a copy once ssh is lost. Clones share everything.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Lifeline {
     ssh: Arc<Mutex<Child>>,
     shared: Arc<(Mutex<State>, Condvar)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
-    calls: Option<Canceller>,
+    cancel: Option<Box<dyn Fn() + Send>>,
     is_lost: bool,
     is_over: bool,
+}
+
+impl fmt::Debug for Lifeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lifeline").field("ssh", &self.ssh).finish_non_exhaustive()
+    }
 }
 
 impl Lifeline {
@@ -38,11 +43,11 @@ impl Lifeline {
         Self { ssh, shared: Arc::default() }
     }
 
-    /// Cancels `calls` once ssh is lost, or at once if it is.
-    pub(super) fn carries(&self, calls: Canceller) {
+    /// Calls `cancel` once ssh is lost, or at once if it is.
+    pub(super) fn carries(&self, cancel: Box<dyn Fn() + Send>) {
         self.change(|state| match state.is_lost {
-            true => calls.cancel(),
-            false => state.calls = Some(calls),
+            true => cancel(),
+            false => state.cancel = Some(cancel),
         });
     }
 
@@ -55,9 +60,9 @@ impl Lifeline {
         // A program that ended has closed its connection, whose last bytes may still be on their way to the copy here.
         state.is_lost = self.has_lost_ssh() == Some(true);
         if state.is_lost
-            && let Some(calls) = state.calls.take()
+            && let Some(cancel) = state.cancel.take()
         {
-            calls.cancel();
+            cancel();
         }
     }
 
@@ -71,7 +76,7 @@ impl Lifeline {
     pub(super) fn is_over(&self) {
         self.change(|state| {
             state.is_over = true;
-            state.calls = None;
+            state.cancel = None;
         });
     }
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use farhaul_session::{Listed, NameList, NameListBuilder, Pull, RelPath, Rules};
+use farhaul_session::{Bonding, Listed, NameList, NameListBuilder, Pull, RelPath, Rules, Token};
 use farhaul_units::Rate;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ const LONGEST_TEXT: usize = 8192;
 /// Longest list of names, bytes: it shares a message with everything else.
 const LONGEST_NAMES: usize = 3 << 20;
 /// Version of these messages. Programs of different versions refuse each other.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 
 /// Bytes of a path, which need not be UTF-8: with escapes as in a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,8 +71,8 @@ impl NamesText {
 pub(crate) enum ToRemote {
     /// The first message.
     Hello(Hello),
-    /// Datagrams follow in both directions, since UDP is blocked.
-    Tunnel,
+    /// The stream goes to the other remote program through the local one, since UDP is blocked.
+    Through,
     /// Begin the copy to another remote program.
     Call(Call),
     /// Change what the user throttles, of a program that is [`Ready`] for it.
@@ -129,6 +129,32 @@ pub(crate) struct Hello {
     /// Whether the copy goes on when ssh ends.
     #[serde(default)]
     pub(crate) detach: bool,
+    /// Flows over UDP that may join the stream through ssh.
+    #[serde(default)]
+    pub(crate) flows: Option<Flowing>,
+}
+
+/// The offer of flows of a stream through ssh.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Flowing {
+    /// The most of them.
+    count: u8,
+    /// The token that they will say, in hexadecimal digits.
+    token: String,
+}
+
+impl From<Bonding> for Flowing {
+    fn from(bonding: Bonding) -> Self {
+        Self { count: bonding.flows, token: format!("{:032x}", u128::from_be_bytes(bonding.token.0)) }
+    }
+}
+
+impl Flowing {
+    /// The same as in an opening. `None` if it is none.
+    pub(crate) fn bonding(&self) -> Option<Bonding> {
+        let token = u128::from_str_radix(&self.token, 16).ok()?;
+        Some(Bonding { flows: self.count, token: Token(token.to_be_bytes()) })
+    }
 }
 
 impl Hello {
@@ -228,9 +254,7 @@ pub(crate) struct Call {
 pub(crate) enum FromRemote {
     /// It is ready.
     Ready(Ready),
-    /// Datagrams follow.
-    Tunneling,
-    /// UDP does not reach the other remote program. Datagrams may go through the near one.
+    /// UDP does not reach the other remote program. The stream may go through the local one.
     Blocked(Failed),
     /// A record of the copy to another remote program.
     Record(serde_json::Value),

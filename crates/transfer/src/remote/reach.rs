@@ -3,34 +3,36 @@
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use farhaul::Stream;
 use farhaul::security::{KeyPair, PublicKey};
-use farhaul_session::Rules;
+use farhaul_session::{Bonding, Rules};
 
-use super::messages::{Call, Failed, FromRemote, Hello, PathText, Ready, Task, VERSION};
-use super::tunnel::{Entrance, Tunnel, WINDOW};
+use super::attempt::{Attempt, NoUdp, OverUdp};
+use super::messages::{Call, Failed, Flowing, FromRemote, Hello, PathText, Ready, Task, ToRemote, VERSION};
 use super::{RemoteProgram, Ssh, setting, voice};
-use crate::bond::{BondedStream, Further};
-use crate::connect::Calling;
+use crate::bond::{BondedStream, First, Flows, Further};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::{Event, Waiting};
 use crate::keys::{Server, identity};
+use crate::mux::MuxStream;
 use crate::settings::Settings;
-use crate::text::time;
 
-/// Time without an answer after which UDP counts as blocked, since TCP works (command-line contract, time-outs).
-const UDP_DEAD: Duration = Duration::from_secs(3);
-/// What carries the datagrams where UDP is blocked.
+/// Time for which UDP alone is tried, once the remote program is ready. On a path whose two round trips take less, such as one of a
+/// building, nothing needs to go through ssh, and one connection has all of the data.
+const HEAD_START: Duration = Duration::from_millis(25);
+/// What carries the stream that UDP does not.
 const CARRIER: &str = "ssh";
 /// Most that ssh prints about its settings, bytes.
 const MOST_SETTINGS: u64 = 256 << 10;
 /// Most addresses to try at once.
 const MOST_ADDRESSES: usize = 6;
+
+/// The flows of what has one connection.
+pub(crate) const ONE_FLOW: (Flows, Option<Bonding>) = (Flows::Exactly(1), None);
 
 /// How the local side reaches remote programs.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +42,10 @@ pub(crate) struct OverSsh<'a> {
     pub(crate) ssh: &'a Ssh,
     /// This side only sends data.
     pub(crate) only_sends: bool,
+    /// The stream needs a connection over UDP.
+    pub(crate) needs_udp: bool,
+    /// The flows that the user wants, and their offer, which the session may have made.
+    pub(crate) flows: (Flows, Option<Bonding>),
 }
 
 /// A connection, and the remote program behind it, if ssh started one.
@@ -47,7 +53,7 @@ pub(crate) struct OverSsh<'a> {
 pub(crate) struct Reached {
     pub(crate) stream: BondedStream,
     pub(crate) far: Option<RemoteProgram>,
-    /// What opens further flows. Datagrams through ssh or TCP have one.
+    /// What opens further flows. A stream that began through ssh opens its own.
     pub(crate) further: Option<Further>,
 }
 
@@ -66,38 +72,32 @@ pub struct Other {
     addresses: Vec<SocketAddr>,
     /// The ports that the user has chosen.
     ports: Option<(u16, u16)>,
-    /// Gives the entrance of a tunnel through the local program, once that is open.
-    detour: Arc<Mutex<Receiver<Entrance>>>,
+    /// The stream to the local program, which leads to the other one once that says so.
+    through: MuxStream,
+    local: Arc<Mutex<Receiver<ToRemote>>>,
 }
 
 impl Other {
     /// The program that the near one names.
-    pub(crate) fn new(
+    pub(super) fn new(
         call: Call,
         identity: KeyPair,
         ports: Option<(u16, u16)>,
-        detour: Receiver<Entrance>,
+        (through, local): (MuxStream, Receiver<ToRemote>),
     ) -> Result<Self, Error> {
         let Call { key, addresses, is_directory, takes_one, name } = call;
         let key = key
             .parse()
             .map_err(|_| Error::new(Code::Protocol, "the other remote program has no key of a known kind"))?;
-        Ok(Self {
-            identity,
-            name,
-            is_directory,
-            takes_one,
-            key,
-            addresses,
-            ports,
-            detour: Arc::new(Mutex::new(detour)),
-        })
+        let local = Arc::new(Mutex::new(local));
+        Ok(Self { identity, name, is_directory, takes_one, key, addresses, ports, through, local })
     }
 
-    /// Asks the local program for a tunnel, because of `blocked`. `None` if it wants none.
-    fn detour(&self, blocked: &Error) -> Option<Entrance> {
+    /// Asks the local program for the way through it, because of `blocked`. `None` if it gives none.
+    fn through(&self, blocked: &Error) -> Option<MuxStream> {
         voice::send(&FromRemote::Blocked(Failed::from(blocked))).ok()?;
-        self.detour.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+        let answer = self.local.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        matches!(answer, Ok(ToRemote::Through)).then(|| self.through.clone())
     }
 }
 
@@ -110,43 +110,113 @@ impl Reached {
             None => fault,
         }
     }
+
+    /// A connection over UDP.
+    fn over(udp: OverUdp, far: RemoteProgram) -> Self {
+        let stream = BondedStream::from(udp.stream);
+        far.carries(stream.canceller());
+        Self { stream, far: Some(far), further: Some(udp.further) }
+    }
 }
 
 impl OverSsh<'_> {
-    /// Starts a remote program on `host` for this task, and connects to it.
+    /// Starts a remote program on `host` for this task, and connects to it. The stream begins at once, through ssh unless UDP answers
+    /// sooner, and moves to UDP when that answers.
     pub(crate) fn connect(&self, host: &str, task: Task, rules: Option<&Rules>) -> Result<Reached, Error> {
-        let Self { environment, settings, .. } = *self;
+        let Self { environment, settings, ssh, only_sends, .. } = *self;
         let identity = identity::generate()?;
-        let hello = self.hello(Some(identity.public()), task, rules);
-        let (mut far, ready, addresses) = self.start(host, &hello)?;
-        let server = Server::with_key(host.to_owned(), identity, settings.security.cipher, key_of(&ready)?);
-        let quick = settings.connecting_within(UDP_DEAD);
-        let calling = Calling { only_sends: self.only_sends, ..Calling::with(environment, &quick, Some(server)) };
-        let begun = environment.clock.now();
-        let blocked = match calling.first_of(&addresses) {
-            Ok(stream) => {
-                far.carries(stream.canceller());
-                let further = Some(calling.further(&stream));
-                return Ok(Reached { stream: stream.into(), far: Some(far), further });
-            }
-            Err(error) if error.code.exit() != Code::UdpBlocked.exit() => return Err(far.explained(error)),
-            Err(error) => {
-                let waited = environment.clock.now() - begun;
-                let blocked = Blocked { addresses: &addresses, why: &error, waited, limit: quick.connect_timeout };
-                blocked.error(&format!("SSH reaches {host}, and UDP does not reach "), "", self.ssh.port_range)
-            }
+        let mut hello = self.hello(Some(identity.public()), task, rules);
+        let needs_udp = self.needs_udp || ssh.no_fallback || ssh.detach;
+        let bonding = match needs_udp || !settings.has_flows() {
+            true => None,
+            false => Some(self.flows.0.offer_beside_ssh(self.flows.1)?),
         };
-        if self.ssh.detach {
-            return Err(blocked.and("--detach leaves no SSH connection to copy through"));
+        hello.flows = bonding.map(Flowing::from);
+        let (far, ready, addresses) = self.start(host, &hello)?;
+        let server = Server::with_key(host.to_owned(), identity, settings.security.cipher, key_of(&ready)?);
+        let attempt = Attempt {
+            environment: environment.clone(),
+            settings: settings.clone(),
+            server: Arc::new(server),
+            addresses,
+            ports: ssh.port_range,
+            only_sends,
+            words: (format!("SSH reaches {host}, and UDP does not reach "), String::new()),
+        };
+        match bonding {
+            Some(bonding) => self.begin(far, &attempt, bonding),
+            None => match attempt.make() {
+                Ok(udp) => {
+                    attempt.announce(&udp);
+                    Ok(Reached::over(udp, far))
+                }
+                Err(no_udp) => self.without_udp(far, &attempt, no_udp, needs_udp),
+            },
         }
-        if self.ssh.no_fallback {
-            return Err(blocked);
-        }
-        environment.events.warn(&format!("{blocked}; the data goes through the SSH connection, which is slower"));
-        let carrier = Some((CARRIER, environment.clock.now() - begun));
-        let narrow = settings.with_most_underway(WINDOW);
-        let stream = through_ssh(&mut far, &Calling { settings: &narrow, carrier, ..calling })?;
-        Ok(Reached { stream: stream.into(), far: Some(far), further: None })
+    }
+
+    /// Goes through ssh where UDP is blocked, if that may be.
+    fn without_udp(
+        &self,
+        mut far: RemoteProgram,
+        attempt: &Attempt,
+        no_udp: NoUdp,
+        needs_udp: bool,
+    ) -> Result<Reached, Error> {
+        let blocked = match no_udp {
+            NoUdp::Failed(error) => return Err(far.explained(error)),
+            NoUdp::Blocked(blocked) if self.ssh.detach => {
+                return Err(blocked.and("--detach leaves no SSH connection to copy through"));
+            }
+            NoUdp::Blocked(blocked) if needs_udp => return Err(blocked),
+            NoUdp::Blocked(blocked) => blocked,
+        };
+        self.environment.events.warn(&slower(&blocked));
+        let stream = BondedStream::only(self.through_ssh(&far, attempt)?);
+        stream.set_read_timeout(Some(self.settings.answer_timeout()));
+        far.carries(stream.canceller());
+        self.environment.cancellation.on_cancel(stream.canceller());
+        Ok(Reached { stream, far: Some(far), further: None })
+    }
+
+    /// The stream through ssh.
+    fn through_ssh(&self, far: &RemoteProgram, attempt: &Attempt) -> Result<First, Error> {
+        let peer = attempt.addresses.first().copied();
+        self.environment.events.send(&Event::Connecting {
+            local: None,
+            peer,
+            first_rate: None,
+            carrier: Some(CARRIER),
+        });
+        let first = First::Ssh(far.stream(self.settings.timeout)?, peer);
+        let uncapped = |error| self.environment.connection_error(&error, &CARRIER);
+        first.set_max_rate(self.settings.rate).map_err(uncapped)?;
+        Ok(first)
+    }
+
+    /// Begins the stream over whichever way is open first. That through ssh moves to UDP later.
+    fn begin(&self, mut far: RemoteProgram, attempt: &Attempt, bonding: Bonding) -> Result<Reached, Error> {
+        let answer = attempt.begin()?;
+        let early = match answer.recv_timeout(HEAD_START) {
+            Ok(Ok(udp)) => {
+                attempt.announce(&udp);
+                return Ok(Reached::over(udp, far));
+            }
+            Ok(Err(NoUdp::Failed(error))) => return Err(far.explained(error)),
+            Ok(Err(blocked)) => Some(Err(blocked)),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        };
+        let stream = BondedStream::open_from(self.through_ssh(&far, attempt)?, 0);
+        stream.set_read_timeout(Some(self.settings.answer_timeout()));
+        far.carries(stream.canceller());
+        self.environment.cancellation.on_cancel(stream.canceller());
+        let awaited = move || early.or_else(|| answer.recv().ok());
+        stream.moves((self.flows.0, bonding), &self.environment.events, move || match awaited()? {
+            Ok(udp) => Some(Ok((udp.stream, udp.further))),
+            Err(NoUdp::Blocked(blocked)) => Some(Err(slower(&blocked))),
+            Err(NoUdp::Failed(_)) => None,
+        })?;
+        Ok(Reached { stream, far: Some(far), further: None })
     }
 
     /// The first message to a remote program that admits `key`.
@@ -160,6 +230,7 @@ impl OverSsh<'_> {
             rules: rules.map(|rules| PathText::new(&rules.to_bytes())),
             ports: self.ssh.port_range,
             detach: self.ssh.detach,
+            flows: None,
         }
     }
 
@@ -169,17 +240,9 @@ impl OverSsh<'_> {
     }
 }
 
-/// Connects through the SSH connection.
-fn through_ssh(far: &mut RemoteProgram, calling: &Calling<'_>) -> Result<Stream, Error> {
-    let pipes = far.datagrams()?;
-    let at_end = pipes.at_end();
-    let (out, into, on_message) = pipes.divided();
-    let tunnel = Tunnel::open()?;
-    let entrance = tunnel.entrance();
-    tunnel.run(out, into, on_message, at_end)?;
-    let stream = calling.through(&entrance)?;
-    far.carries(stream.canceller());
-    Ok(stream)
+/// The warning of a stream that stays with ssh.
+fn slower(blocked: &Error) -> String {
+    format!("{blocked}; the data goes through the SSH connection, which is slower")
 }
 
 /// Starts a remote program on `host`. Returns its addresses, too, which may be none. If the program is missing there and `ssh` has
@@ -226,6 +289,7 @@ impl Answering {
             options: Vec::new(),
             ports: ssh.port_range,
             detach: false,
+            flows: None,
         };
         let (far, ready, addresses) = start(environment, (ssh, false), host, &hello)?;
         Ok(Self { key: key_of(&ready)?, port: ready.port, addresses, _far: far })
@@ -243,66 +307,42 @@ fn settings(mut ssh: Command) -> String {
 }
 
 /// Connects to a remote program that ssh started elsewhere: over UDP, or through the local program where UDP is blocked.
-pub(crate) fn call(environment: &Environment, settings: &Settings, other: &Other) -> Result<Stream, Error> {
+pub(crate) fn call(environment: &Environment, settings: &Settings, other: &Other) -> Result<BondedStream, Error> {
     let server = Server::with_key(other.name.clone(), other.identity.clone(), settings.security.cipher, other.key);
-    let quick = settings.connecting_within(UDP_DEAD);
-    let calling = Calling { only_sends: true, ..Calling::with(environment, &quick, Some(server)) };
-    let begun = environment.clock.now();
-    let blocked = match calling.first_of(&other.addresses) {
-        Err(error) if error.code.exit() == Code::UdpBlocked.exit() => {
-            // Ssh reached it from elsewhere.
-            let (waited, limit) = (environment.clock.now() - begun, quick.connect_timeout);
-            let blocked = Blocked { addresses: &other.addresses, why: &error, waited, limit };
-            blocked.error("UDP does not reach ", &format!(" ({})", other.name), other.ports)
-        }
-        connected => return connected,
+    let attempt = Attempt {
+        environment: environment.clone(),
+        settings: settings.clone(),
+        server: Arc::new(server),
+        addresses: other.addresses.clone(),
+        ports: other.ports,
+        only_sends: true,
+        // Ssh reached it from elsewhere.
+        words: ("UDP does not reach ".to_owned(), format!(" ({})", other.name)),
     };
-    let carrier = Some((CARRIER, environment.clock.now() - begun));
-    let Some(entrance) = other.detour(&blocked) else {
+    let blocked = match attempt.make() {
+        Ok(udp) => {
+            attempt.announce(&udp);
+            return Ok(udp.stream.into());
+        }
+        Err(NoUdp::Failed(error)) => return Err(error),
+        Err(NoUdp::Blocked(blocked)) => blocked,
+    };
+    let Some(through) = other.through(&blocked) else {
         return Err(environment.cancellation.reason().unwrap_or(blocked));
     };
-    Calling { settings: &settings.with_most_underway(WINDOW), carrier, ..calling }.through(&entrance)
+    let peer = other.addresses.first().copied();
+    environment.events.send(&Event::Connecting { local: None, peer, first_rate: None, carrier: Some(CARRIER) });
+    let first = First::Ssh(through, peer);
+    first.set_max_rate(settings.rate).map_err(|error| environment.connection_error(&error, &CARRIER))?;
+    let stream = BondedStream::only(first);
+    stream.set_read_timeout(Some(settings.answer_timeout()));
+    environment.cancellation.on_cancel(stream.canceller());
+    Ok(stream)
 }
 
 /// The key of a remote program.
 pub(crate) fn key_of(ready: &Ready) -> Result<PublicKey, Error> {
     ready.key.parse().map_err(|_| Error::new(Code::Protocol, "the remote program has a key of another kind"))
-}
-
-/// A remote program that UDP does not reach.
-struct Blocked<'a> {
-    addresses: &'a [SocketAddr],
-    why: &'a Error,
-    waited: Duration,
-    limit: Duration,
-}
-
-impl Blocked<'_> {
-    /// `intro` stands before the addresses and `name` behind them. `range`: the ports that the user has chosen.
-    fn error(&self, intro: &str, name: &str, range: Option<(u16, u16)>) -> Error {
-        let tried = match self.addresses {
-            [] => "it".to_owned(),
-            all => all.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" and "),
-        };
-        let why = match self.limit {
-            // The network or this machine says why.
-            limit if self.waited < limit => format!(" ({})", self.why),
-            limit if limit.subsec_nanos() == 0 => format!(" within {} s", limit.as_secs()),
-            limit => format!(" within {}", time(limit)),
-        };
-        let blocked = Error::new(Code::UdpBlocked, format!("{intro}{tried}{name}{why}"));
-        match range {
-            // Open ports lead nowhere, and the reason has its own next step.
-            _ if self.why.code == Code::NoRoute => blocked,
-            Some((low, high)) => {
-                blocked.remedy(format!("let firewalls pass UDP ports {low}-{high}, those of --port-range"))
-            }
-            None => blocked.remedy(
-                "choose ports with --port-range, for instance 50000-50100, and let firewalls pass them, since the port is \
-                 new each time",
-            ),
-        }
-    }
 }
 
 /// Where the remote program may be reached: the host of ssh, and the address under which ssh reached it.
@@ -336,23 +376,6 @@ fn is_of_a_host(address: IpAddr, is_own: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn blocked_udp_has_its_true_reason_and_ports_to_open() {
-        let addresses = ["192.0.2.7:41000".parse().unwrap()];
-        let said = |code, waited, limit, range| {
-            let why = Error::new(code, "no route to 192.0.2.7:41000");
-            let blocked = Blocked { addresses: &addresses, why: &why, waited, limit };
-            blocked.error("UDP does not reach ", " (far)", range).to_string()
-        };
-        let silent = said(Code::ConnectTimeout, UDP_DEAD, UDP_DEAD, None);
-        assert!(silent.contains("192.0.2.7:41000 (far) within 3 s; choose ports with --port-range, for"), "{silent}");
-        let silent =
-            said(Code::ConnectTimeout, Duration::from_secs(1), Duration::from_millis(500), Some((47_000, 47_001)));
-        assert!(silent.contains("within 500 ms; let firewalls pass UDP ports 47000-47001"), "{silent}");
-        let unrouted = said(Code::NoRoute, Duration::from_millis(400), UDP_DEAD, None);
-        assert_eq!(unrouted, "UDP does not reach 192.0.2.7:41000 (far) (no route to 192.0.2.7:41000)");
-    }
 
     #[test]
     fn the_name_of_ssh_comes_first_and_behind_a_jump_host_the_remote_end_knows_better() {

@@ -1,17 +1,26 @@
-//! The stdout of a remote program, which all its threads share: messages, and datagrams between them once a tunnel is open.
+//! The stdout of a remote program, which all its threads share: first messages alone, and then the frames of a mux.
 
-use std::io::{self, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::io::{self, Read, Write};
+use std::sync::OnceLock;
+use std::time::Duration;
 
-use super::frames::encode;
-use super::messages::FromRemote;
-use super::pieces;
+use super::child::widen;
+use super::frames::{encode, encode_body};
+use super::messages::{FromRemote, Ready};
+use crate::mux::{Gone, Mux};
 
-/// Whether datagrams may stand between the messages. Who writes holds it.
-static HAS_TUNNEL: Mutex<bool> = Mutex::new(false);
+/// Time for the last words of the program to leave. Ssh takes them at once, unless the network has gone.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
-fn voice() -> MutexGuard<'static, bool> {
-    HAS_TUNNEL.lock().unwrap_or_else(PoisonError::into_inner)
+/// The mux, once the program is ready.
+static MUX: OnceLock<Mux> = OnceLock::new();
+
+/// Says something to the local program.
+pub(crate) fn send(message: &FromRemote) -> io::Result<()> {
+    match MUX.get() {
+        Some(mux) => mux.say(encode_body(message).as_bytes()).map_err(|Gone| io::ErrorKind::BrokenPipe.into()),
+        None => write(encode(message).as_bytes()),
+    }
 }
 
 fn write(bytes: &[u8]) -> io::Result<()> {
@@ -19,34 +28,46 @@ fn write(bytes: &[u8]) -> io::Result<()> {
     stdout.write_all(bytes).and_then(|()| stdout.flush())
 }
 
-/// Says something to the local program.
-pub(crate) fn send(message: &FromRemote) -> io::Result<()> {
-    let has_tunnel = voice();
-    match *has_tunnel {
-        true => write(&pieces::message(message)),
-        false => write(encode(message).as_bytes()),
+/// Tells that the program is ready. From now on, messages and a stream go both ways: `hear` gets the messages, and `at_end` is called at
+/// the end of ssh. `first` was read already.
+pub(super) fn begin(
+    ready: Ready,
+    first: Vec<u8>,
+    hear: impl FnMut(&[u8]) -> Result<(), Gone> + Send + 'static,
+    at_end: impl FnOnce() + Send + 'static,
+) -> io::Result<Mux> {
+    send(&FromRemote::Ready(ready))?;
+    widen(io::stdin());
+    widen(io::stdout());
+    let mux = Mux::begin((Input, first), Output, hear, at_end)?;
+    Ok(MUX.get_or_init(|| mux).clone())
+}
+
+/// Waits until everything has left.
+pub(super) fn finish() {
+    if let Some(mux) = MUX.get() {
+        mux.flush(LAST_WORDS);
     }
 }
 
-/// Announces the tunnel, whose datagrams may follow.
-pub(crate) fn begin_tunnel() -> io::Result<()> {
-    let mut has_tunnel = voice();
-    write(encode(&FromRemote::Tunneling).as_bytes())?;
-    *has_tunnel = true;
-    Ok(())
-}
+/// Stdout without the lock and the buffer.
+struct Output;
 
-/// The way out of a tunnel. Each write must consist of whole datagrams.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WayOut;
-
-impl Write for WayOut {
-    fn write(&mut self, datagrams: &[u8]) -> io::Result<usize> {
-        let _has_tunnel = voice();
-        write(datagrams).map(|()| datagrams.len())
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        rustix::io::write(io::stdout(), bytes).map_err(Into::into)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Stdin without the lock, which nobody else needs.
+struct Input;
+
+impl Read for Input {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        rustix::io::read(io::stdin(), out).map_err(Into::into)
     }
 }

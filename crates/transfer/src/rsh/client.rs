@@ -7,12 +7,12 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use farhaul::Stream;
 use farhaul_session::{CommandEvent, CommandExit, CommandFrame, CommandReader, StandardStream};
 
 use super::Streams;
 use super::diagnostics::Diagnostics;
 use super::frames::FrameWriter;
+use crate::bond::BondedStream;
 use crate::cancel::Cancellation;
 use crate::environment::Environment;
 use crate::error::Error;
@@ -48,7 +48,11 @@ impl From<Trouble> for Unfinished {
 }
 
 /// Runs the command whose program waits behind `stream`, and ends the connection.
-pub(super) fn run(stream: &Stream, streams: Streams, environment: &Environment) -> Result<CommandExit, Unfinished> {
+pub(super) fn run(
+    stream: &BondedStream,
+    streams: Streams,
+    environment: &Environment,
+) -> Result<CommandExit, Unfinished> {
     let writer = Arc::new(FrameWriter::new(stream.clone()));
     let ended = carry(stream, &writer, streams, &Pause::of(environment, stream));
     match &ended {
@@ -62,7 +66,7 @@ pub(super) fn run(stream: &Stream, streams: Streams, environment: &Environment) 
 }
 
 fn carry(
-    stream: &Stream,
+    stream: &BondedStream,
     writer: &Arc<FrameWriter>,
     streams: Streams,
     pause: &Pause,
@@ -95,11 +99,11 @@ fn carry(
 struct Pause {
     throttle: Throttle,
     cancellation: Cancellation,
-    stream: Stream,
+    stream: BondedStream,
 }
 
 impl Pause {
-    fn of(environment: &Environment, stream: &Stream) -> Self {
+    fn of(environment: &Environment, stream: &BondedStream) -> Self {
         let (throttle, cancellation) = (environment.throttle.clone(), environment.cancellation.clone());
         Self { throttle, cancellation, stream: stream.clone() }
     }
@@ -126,7 +130,7 @@ impl<R: Read> Read for Pausing<R> {
 /// The streams from the command.
 struct Outputs<'a> {
     writer: &'a Arc<FrameWriter>,
-    stream: &'a Stream,
+    stream: &'a BondedStream,
     pause: &'a Pause,
     output: Option<Box<dyn Write + Send>>,
     error: Option<Diagnostics>,
@@ -140,7 +144,7 @@ impl Outputs<'_> {
     /// Receives until the command has ended.
     fn receive(&mut self) -> Result<CommandExit, Trouble> {
         let (mut reader, mut block) = (CommandReader::connecting(), vec![0; BLOCK]);
-        let mut len = first_answer(&self.stream.clone().into(), &mut block)?;
+        let mut len = first_answer(self.stream, &mut block)?;
         loop {
             if len == 0 {
                 reader.handle_end()?;
@@ -191,7 +195,7 @@ impl Outputs<'_> {
         self.close(StandardStream::Output, move || {
             if answered.recv_timeout(UNREAD) == Err(RecvTimeoutError::Timeout) {
                 is_given_up.store(true, Ordering::Release);
-                calls.cancel();
+                calls();
             }
         });
         self.unread = Some(unread);

@@ -4,8 +4,10 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use farhaul::{Error as ConnectionError, Stream};
+use farhaul::Error as ConnectionError;
 use farhaul_session::{CommandFrame, STREAM_HEADER, StandardStream};
+
+use crate::bond::BondedStream;
 
 /// Most bytes of a stream in one frame: as many as the library moves at once.
 const BLOCK: usize = (256 << 10) - STREAM_HEADER;
@@ -21,7 +23,7 @@ pub(super) struct FrameWriter {
 #[derive(Debug)]
 struct State {
     /// Gone once the session is over: a thread may wait for its own stream for ever.
-    stream: Option<Stream>,
+    stream: Option<BondedStream>,
     ended: [bool; 3],
 }
 
@@ -41,7 +43,7 @@ impl From<ConnectionError> for Unsent {
 }
 
 impl FrameWriter {
-    pub(super) fn new(stream: Stream) -> Self {
+    pub(super) fn new(stream: BondedStream) -> Self {
         Self { state: Mutex::new(State { stream: Some(stream), ended: [false; 3] }), unread: Default::default() }
     }
 

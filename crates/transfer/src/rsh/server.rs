@@ -6,7 +6,6 @@ use std::process::{Child, ChildStdin, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use farhaul::Stream;
 use farhaul_session::{
     AbortCode, COMMAND_VERSION, CommandEvent, CommandExit, CommandFrame, CommandReader, CommandRequest, SessionError,
     StandardStream, refusal_of,
@@ -15,9 +14,10 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::frames::FrameWriter;
 use super::login::LoginCommand;
+use crate::bond::BondedStream;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
-use crate::remote::tunnel::widen;
+use crate::remote::widen;
 use crate::serve::listener::Caller;
 use crate::text::reason;
 
@@ -44,7 +44,7 @@ pub(crate) fn serve(
         caller.refuse(AbortCode::Refused, &why);
         Error::new(Code::LocalIo, why)
     })?;
-    let writer = Arc::new(FrameWriter::new(caller.stream.first().clone()));
+    let writer = Arc::new(FrameWriter::new(caller.stream.clone()));
     // The local program's user may change the cap, through ssh.
     let _capped = environment.throttle.caps(&caller.stream);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -53,7 +53,7 @@ pub(crate) fn serve(
         writer.send(CommandFrame::Accept).map_err(|error| environment.connection_error(&error, &caller.peer))?;
         stdin.as_ref().into_iter().for_each(widen);
         stdout.as_ref().into_iter().for_each(widen);
-        let (stream, early, its) = (caller.stream.first().clone(), caller.early.clone(), Arc::clone(&writer));
+        let (stream, early, its) = (caller.stream.clone(), caller.early.clone(), Arc::clone(&writer));
         begin("stdin", move || feed(&stream, &early, stdin, &its))?;
         let its = Arc::clone(&writer);
         let output = begin("stdout", move || send(stdout, StandardStream::Output, &its))?;
@@ -142,7 +142,7 @@ fn exit_of(status: ExitStatus) -> CommandExit {
 }
 
 /// Takes what the caller says, and hands the input to the command. A caller that misbehaves loses the connection.
-fn feed(stream: &Stream, early: &[u8], stdin: Option<ChildStdin>, writer: &FrameWriter) {
+fn feed(stream: &BondedStream, early: &[u8], stdin: Option<ChildStdin>, writer: &FrameWriter) {
     let mut input = Input { reader: CommandReader::accepting(), stdin, writer };
     let (mut block, mut taken) = (vec![0; BLOCK], input.take(early));
     while taken.is_ok() {

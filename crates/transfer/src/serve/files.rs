@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use farhaul::Stream;
 use farhaul_session::{
     Abort, FailCode, Failure, FileServer, RelPath, ServicePath, ServiceTotals, SessionError, ShownPath,
 };
@@ -11,6 +10,7 @@ use farhaul_udp::Clock;
 use super::hosting::{Hosted, Hosting};
 use super::listener::Caller;
 use super::permissions::Client;
+use crate::bond::BondedStream;
 use crate::disk::{Directory, DiskFiles, Guard, Place, Reach, Right};
 use crate::event::{Event, Events, FileChange};
 use crate::keys::{Claim, Exhausted, Permit};
@@ -68,7 +68,7 @@ fn used_up(Exhausted(why): Exhausted) -> Failure {
 struct Serving<'a, G: Guard> {
     session: FileServer<DiskFiles<'a, G>>,
     working: Working,
-    stream: Stream,
+    stream: BondedStream,
 }
 
 impl<G: Guard> Session for Serving<'_, G> {
@@ -127,7 +127,7 @@ impl Hosting<'_> {
     pub(crate) fn serve_files(&self, caller: &Caller, reach: Reach<'_>, guard: impl Guard) -> Hosted {
         let meter = Meter::start(self.environment.clock);
         let session = FileServer::answer(&caller.open, DiskFiles::new(reach, guard));
-        let mut job = Serving { session, working: caller.working(), stream: caller.stream.first().clone() };
+        let mut job = Serving { session, working: caller.working(), stream: caller.stream.clone() };
         let answered = caller.answer(job.poll_write());
         job.handle_written(answered);
         let (driven, measured) = self.drive(caller, &mut job, meter);

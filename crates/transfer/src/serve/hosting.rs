@@ -155,7 +155,7 @@ impl Hosting<'_> {
             address: Some(caller.peer.to_string()),
             ..self.settings.report(direction)
         };
-        report.protected_by(caller.stream.first());
+        report.protected_by(&caller.stream);
         report.carried_by(&caller.stream);
         report
     }

@@ -77,6 +77,17 @@ impl Running {
         Some(Error::new(Code::PeerLost, format!("{peer} was idle: {}", words(limit))))
     }
 
+    /// Time since the peer was heard; `None` once the connection is gone.
+    pub(super) fn silence(&self) -> Option<Duration> {
+        self.stream.stats().ok()?.silence
+    }
+
+    /// Ends the session, whose peer is taken for dead.
+    pub(super) fn give_up(&self) {
+        self.stream.abort();
+        self.stream.cancel();
+    }
+
     fn look(&self, now: Instant) {
         // A connection that is gone ends its session.
         let (Some(limit), Some(moved)) = (self.limit, moved(&self.stream)) else { return };

@@ -15,15 +15,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use farhaul::security::PublicKey;
 use farhaul::{Endpoint, Listener, Stream, WeakEndpoint};
-use farhaul_session::{AbortCode, Open, Request, refusal};
+use farhaul_session::{AbortCode, Bonding, Open, Request, refusal};
 use farhaul_udp::Clock;
 
 use super::alarm::Alarm;
 use super::idle::{Running, Sessions};
 use super::opening;
 use super::places::{Places, SessionPlace, Sharing};
-use crate::bond::{BondedStream, Registry};
+use crate::bond::{BondedStream, First, Registry};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::event::Events;
@@ -72,6 +73,11 @@ impl Caller {
     /// To be shared with the work of the session on this side.
     pub(crate) fn working(&self) -> Working {
         self.running.working()
+    }
+
+    /// Its session, for others that look after it.
+    pub(super) const fn running(&self) -> &Arc<Running> {
+        &self.running
     }
 
     /// The error of its session, which failed with `trouble`.
@@ -169,7 +175,7 @@ impl Callers {
     }
 
     /// Refuses a caller for want of a place or a thread.
-    fn turn_away(&self, stream: &Stream, why: &str) {
+    fn turn_away(&self, stream: &First, why: &str) {
         self.refused.fetch_add(1, Ordering::AcqRel);
         part(stream, &refusal(AbortCode::Busy, why));
     }
@@ -185,13 +191,15 @@ impl Callers {
     }
 
     /// The stream of a request, of which `received` bytes have come. Further flows may join it, if it moves files.
-    fn opened(&self, stream: Stream, open: &Open, received: u64) -> BondedStream {
-        let Some(bonding) = open.bonding.filter(|_| matches!(open.request, Request::Push(_) | Request::Pull(_))) else {
-            return stream.into();
-        };
-        let stream = BondedStream::open(stream, received);
-        self.bonded.offer(&stream, bonding);
-        stream
+    fn opened(&self, first: First, open: &Open, received: u64) -> BondedStream {
+        match open.bonding.filter(|_| matches!(open.request, Request::Push(_) | Request::Pull(_))) {
+            Some(bonding) if first.connection().is_some() => {
+                let stream = BondedStream::open_from(first, received);
+                self.bonded.offer(&stream, bonding);
+                stream
+            }
+            _ => BondedStream::only(first),
+        }
     }
 
     /// Its callers in a few words.
@@ -268,7 +276,30 @@ fn losses(ended: usize) -> String {
 /// The reason of the cancellation, or the port is gone.
 pub fn run(
     environment: &Environment,
+    listening: (Listener, impl Fn(&Stream, SocketAddr)),
+    bounds: (&Limits<'_>, &Callers),
+    serve: impl Fn(&Caller) + Sync,
+) -> Result<(), Error> {
+    run_beside(environment, listening, None, bounds, serve)
+}
+
+/// The caller that comes through ssh.
+pub(crate) struct ThroughSsh {
+    /// Its stream.
+    pub(crate) stream: First,
+    /// The flows that may join it, with this key.
+    pub(crate) bonding: Option<Bonding>,
+    pub(crate) key: PublicKey,
+}
+
+/// The same beside a caller that comes through ssh.
+///
+/// # Errors
+/// As there.
+pub(crate) fn run_beside(
+    environment: &Environment,
     (listener, greet): (Listener, impl Fn(&Stream, SocketAddr)),
+    through: Option<ThroughSsh>,
     (limits, callers): (&Limits<'_>, &Callers),
     serve: impl Fn(&Caller) + Sync,
 ) -> Result<(), Error> {
@@ -279,6 +310,13 @@ pub fn run(
         let (until_the_end, end) = channel();
         let looking = thread::Builder::new().name("idle".into());
         looking.spawn_scoped(scope, move || look((callers, limits.quotas), (clock, events), &end))?;
+        if let Some(through) = through {
+            let session = until_the_end.clone();
+            thread::Builder::new().name("session".into()).spawn_scoped(scope, move || {
+                let _session: Sender<()> = session;
+                receive_through((callers, clock), &through, serve);
+            })?;
+        }
         loop {
             let (stream, peer) = listener.accept().map_err(|error| {
                 // The sessions go on, and still end if they are idle.
@@ -289,19 +327,19 @@ pub fn run(
             let opening = match callers.let_in(who) {
                 Ok(opening) => opening,
                 Err(why) => {
-                    callers.turn_away(&stream, why);
+                    callers.turn_away(&stream.into(), why);
                     continue;
                 }
             };
             let (its, session) = (stream.clone(), until_the_end.clone());
             let begun = thread::Builder::new().name("session".into()).spawn_scoped(scope, move || {
                 let _session: Sender<()> = session;
-                receive((callers, clock, events), its, (peer, who, opening), serve);
+                receive((callers, clock, events), its.into(), (peer, who, opening), serve);
             });
             if let Err(error) = begun {
                 let refused = || format!("{peer} was refused, since the system gives no thread: {error}");
                 callers.warnings.warn(events, refused);
-                callers.turn_away(&stream, NO_THREAD);
+                callers.turn_away(&stream.into(), NO_THREAD);
             }
         }
     })
@@ -319,7 +357,7 @@ fn look((callers, quotas): (&Callers, &[&Quota]), (clock, events): (Clock, &Even
 /// Reads the request of a caller, and serves it if a place is free.
 fn receive(
     (callers, clock, events): (&Callers, Clock, &Events),
-    stream: Stream,
+    stream: First,
     (peer, who, opening_place): (SocketAddr, Who, SessionPlace),
     serve: &impl Fn(&Caller),
 ) {
@@ -328,12 +366,44 @@ fn receive(
         Ok(None) => return,
         Err(why) => return callers.warnings.warn(events, || why),
     };
-    if let Request::Join(join) = open.request {
-        return callers.bonded.join(stream, join, early, OPENING);
+    if let (Request::Join(join), Some(flow)) = (&open.request, stream.connection()) {
+        return callers.bonded.join(flow.clone(), *join, early, OPENING);
     }
     let stream = callers.opened(stream, &open, received);
     let begun = callers.begin_session(who);
     drop(opening_place);
+    begin((callers, clock), (stream, open, early), (peer, who), begun, serve);
+}
+
+/// Reads the request of the caller that comes through ssh once it uses its stream, and serves it.
+fn receive_through((callers, clock): (&Callers, Clock), through: &ThroughSsh, serve: &impl Fn(&Caller)) {
+    let (first, peer) = (&through.stream, through.stream.peer_addr());
+    // The local program knows what went wrong: it is its own.
+    let Some(Ok(Some((open, early, received)))) =
+        first.wait_until_begun().then(|| opening::read(first, peer, (clock, OPENING)))
+    else {
+        return;
+    };
+    let stream = match through.bonding {
+        Some(bonding) => {
+            let stream = BondedStream::open_from(first.clone(), received);
+            callers.bonded.offer_to(&stream, bonding, through.key);
+            stream
+        }
+        None => BondedStream::only(first.clone()),
+    };
+    let who = Who::unlisted(peer);
+    begin((callers, clock), (stream, open, early), (peer, who), callers.begin_session(who), serve);
+}
+
+/// Serves a caller that has a place.
+fn begin(
+    (callers, clock): (&Callers, Clock),
+    (stream, open, early): (BondedStream, Open, Vec<u8>),
+    (peer, who): (SocketAddr, Who),
+    begun: Option<(SessionPlace, u64)>,
+    serve: &impl Fn(&Caller),
+) {
     match begun {
         Some((place, session)) => {
             let running = callers.running.begin(stream.clone(), clock.now());
@@ -346,6 +416,6 @@ fn receive(
 }
 
 /// Sends the last message to a peer that may be gone. It finishes in the background, so that a silent peer delays nothing.
-pub(super) fn part(stream: &Stream, words: &[u8]) {
-    BondedStream::from(stream.clone()).part(words);
+pub(super) fn part(stream: &First, words: &[u8]) {
+    BondedStream::only(stream.clone()).part(words);
 }

@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use farhaul::{Error as ConnectionError, Stream};
+use farhaul::Error as ConnectionError;
 use farhaul_session::{Acceptor, Open, refusal_of};
 use farhaul_udp::Clock;
 
 use super::listener::part;
+use crate::bond::First;
 use crate::text;
 
 /// Bytes per read of a request.
@@ -19,7 +20,7 @@ const BLOCK: usize = 64 << 10;
 /// # Errors
 /// The peer sent no request in time, or speaks another protocol. In words for the owner of the server.
 pub(crate) fn read(
-    stream: &Stream,
+    stream: &First,
     peer: SocketAddr,
     (clock, time): (Clock, Duration),
 ) -> Result<Option<(Open, Vec<u8>, u64)>, String> {
@@ -80,7 +81,7 @@ mod tests {
                 let _ = caller.finish();
             });
             let (stream, peer) = listener.accept().unwrap();
-            let read = read(&stream, peer, (Clock::start(), time));
+            let read = read(&stream.clone().into(), peer, (Clock::start(), time));
             stream.close();
             read.map(|read| read.map(|(open, ..)| open))
         })

@@ -139,9 +139,10 @@ pub struct Sender {
     pub buffer: Option<ByteSize>,
 }
 
-/// Fills in the limit of a sender.
+/// Fills in the limit of a sender. A transfer that moved nothing had none.
 pub fn fill_limit(end: &mut Report, stats: &Stats, sender: &Sender) {
-    (end.limited_by, end.limited_by_share) = limit_of(end.seconds, stats, sender).unzip();
+    let limit = limit_of(end.seconds, stats, sender).filter(|_| end.bytes > 0);
+    (end.limited_by, end.limited_by_share) = limit.unzip();
 }
 
 /// Adds this sender's limit so far to the figures for the receiver.

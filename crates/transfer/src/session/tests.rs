@@ -87,7 +87,7 @@ fn a_processor_that_has_too_much_to_do_is_the_limit() {
         let channel = Channel { stream: &stream, role: Role::Connecting, clock, early: &[] };
         let (waits, driven) = drive(&channel, &mut session);
         assert!(driven.is_ok());
-        let mut end = Report { seconds: meter.elapsed().as_secs_f64(), ..Report::default() };
+        let mut end = Report { seconds: meter.elapsed().as_secs_f64(), bytes: 300 * 4096, ..Report::default() };
         measure::fill_limit(&mut end, &stream.stats().unwrap_or_default(), &Sender { waits, ..Sender::default() });
         let share = end.limited_by_share.unwrap();
         assert!(end.limited_by == Some(Limit::Cpu) && share > 0.5, "{:?} {share} {waits:?}", end.limited_by);

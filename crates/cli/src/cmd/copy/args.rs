@@ -47,6 +47,9 @@ pub(crate) struct CopyArgs {
     /// Print no progress and no summary
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    /// List each entry that is made or changed
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
     /// Keep a stable control stream of this goodput beside a copy to a server, on the same port: 1mbit
     ///
     /// The copy takes the rest of the path, as far as no queue delays the stream.

@@ -37,7 +37,8 @@ pub(super) fn summary(output: &Output, end: &Report) -> String {
     ]
     .concat();
     let sent_again = match end.direction {
-        Some(Direction::Sent) => {
+        // Packets of TCP are nobody's business here.
+        Some(Direction::Sent) if end.packets_sent > 0 => {
             format!(
                 ", {} of the packets retransmitted",
                 percent(share(end.packets_retransmitted as f64, end.packets_sent as f64))
@@ -46,7 +47,7 @@ pub(super) fn summary(output: &Output, end: &Report) -> String {
         _ => String::new(),
     };
     let limit = end.limited_by.map(|limit| format!("; {}", limited_by(limit, end.limited_by_share.unwrap_or(0.0))));
-    let remedy = end.limited_by.filter(|_| end.seconds >= SLOW).and_then(remedy);
+    let remedy = end.limited_by.filter(|_| end.seconds >= SLOW).and_then(|limit| remedy(limit, end.mtu_bytes));
     let remedy = remedy.map_or(String::new(), |remedy| format!("\nto go faster: {remedy}"));
     let control = end.control_stream.as_ref().map_or(String::new(), |control| format!("\n{}", control_line(control)));
     let style = output.style();
@@ -142,6 +143,9 @@ mod tests {
             let quick = lines(limit, 2.0);
             assert!(quick.contains(&held_back) && !quick.contains("to go faster"), "{quick}");
         }
+        let found = Report { mtu_bytes: Some(1_500), limited_by: Some(Limit::Cpu), seconds: 60.0, ..Report::default() };
+        let found = summary(&output, &found);
+        assert!(found.contains("top") && !found.contains("--mtu"), "probes have found what the path carries: {found}");
         let by_the_path = lines(Limit::Congestion, 60.0);
         assert!(by_the_path.contains("congestion control (72.0 %") && !by_the_path.contains("faster"), "{by_the_path}");
     }

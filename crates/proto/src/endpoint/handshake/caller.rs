@@ -92,7 +92,11 @@ impl Caller {
 
     /// The reason to give up, if the time limit has passed.
     pub fn check(&self, now: Instant) -> Option<ConnectionLost> {
-        (now >= self.give_up).then_some(ConnectionLost::ConnectTimeout(self.timeout))
+        let reason = match self.state {
+            State::Induction => ConnectionLost::ConnectTimeout(self.timeout),
+            State::Conclusion { .. } | State::Renewal { .. } => ConnectionLost::HandshakeTimeout(self.timeout),
+        };
+        (now >= self.give_up).then_some(reason)
     }
 
     /// A handshake packet came from the called address, addressed to this socket.

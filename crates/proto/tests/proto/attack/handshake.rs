@@ -190,7 +190,7 @@ fn a3_nothing_connects_a_caller_that_never_showed_a_cookie() {
 fn a3_an_answer_after_the_end_of_the_attempt_connects_nobody() {
     let (mut bench, peer) = calling();
     bench.run_millis(6_000);
-    assert!(matches!(bench.closed(&peer), Some(ConnectionLost::ConnectTimeout(_))));
+    assert!(matches!(bench.closed(&peer), Some(ConnectionLost::HandshakeTimeout(_))));
     bench.deliver(address(1), &answer(&peer));
     assert!(!bench.events.contains(&Event::Connected(peer.id)));
     bench.run_millis(60_000);

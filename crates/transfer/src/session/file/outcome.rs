@@ -55,7 +55,7 @@ pub(crate) fn of_receiving<S: Store>(end: &mut Report, job: &Receiving<S>, measu
     let storing = share(job.store.seconds(), end.seconds);
     let held_back = share(job.store.held_back().as_secs_f64(), end.seconds);
     let limit = match job.store.is_program() {
-        _ if is_too_short(end.seconds, measured.stats.min_rtt) => None,
+        _ if end.bytes == 0 || is_too_short(end.seconds, measured.stats.min_rtt) => None,
         _ if held_back >= MOSTLY.max(storing) => Some((Limit::KeyRateCap, held_back)),
         true if storing >= MOSTLY => Some((Limit::Application, storing)),
         false if storing >= MOSTLY => Some((Limit::DiskWrite, storing)),

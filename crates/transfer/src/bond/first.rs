@@ -1,0 +1,149 @@
+//! What a stream begins as: a connection of its own, or a stream through ssh.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use farhaul::{ConnectionLost, Error, Rate, Stats, Stream};
+
+use crate::mux::MuxStream;
+
+/// The first carrier of a stream. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) enum First {
+    /// A connection over UDP.
+    Connection(Stream),
+    /// The pipes of ssh, and the address of the peer, as far as it is known.
+    Ssh(MuxStream, Option<SocketAddr>),
+}
+
+impl From<Stream> for First {
+    fn from(stream: Stream) -> Self {
+        Self::Connection(stream)
+    }
+}
+
+/// The same call of either.
+macro_rules! either {
+    ($first:expr, $stream:ident => $call:expr) => {
+        match $first {
+            First::Connection($stream) => $call,
+            First::Ssh($stream, _) => $call,
+        }
+    };
+}
+
+impl First {
+    /// The connection over UDP, if it is one.
+    pub(crate) const fn connection(&self) -> Option<&Stream> {
+        match self {
+            Self::Connection(stream) => Some(stream),
+            Self::Ssh(..) => None,
+        }
+    }
+
+    /// The address of the peer. Nobody has the unspecified one, which stands for one that ssh does not tell.
+    pub(crate) fn peer_addr(&self) -> SocketAddr {
+        match self {
+            Self::Connection(stream) => stream.peer_addr(),
+            Self::Ssh(_, peer) => peer.unwrap_or_else(|| (Ipv4Addr::UNSPECIFIED, 0).into()),
+        }
+    }
+
+    /// Waits until the peer uses it. Returns whether it does.
+    pub(crate) fn wait_until_begun(&self) -> bool {
+        match self {
+            Self::Connection(_) => true,
+            Self::Ssh(stream, _) => stream.wait_until_begun(),
+        }
+    }
+
+    pub(crate) fn send(&self, data: &[u8]) -> Result<usize, Error> {
+        either!(self, stream => stream.send(data))
+    }
+
+    pub(crate) fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
+        either!(self, stream => stream.recv(out))
+    }
+
+    pub(crate) fn set_read_timeout(&self, timeout: Option<Duration>) {
+        either!(self, stream => stream.set_read_timeout(timeout));
+    }
+
+    pub(crate) fn set_write_timeout(&self, timeout: Option<Duration>) {
+        either!(self, stream => stream.set_write_timeout(timeout));
+    }
+
+    pub(crate) fn finish(&self) -> Result<(), Error> {
+        either!(self, stream => stream.finish())
+    }
+
+    pub(crate) fn finish_in_background(&self) {
+        match self {
+            Self::Connection(stream) => stream.finish_in_background(),
+            // What was taken arrives first.
+            Self::Ssh(stream, _) => stream.close(),
+        }
+    }
+
+    pub(crate) fn has_half_close(&self) -> Result<bool, Error> {
+        self.connection().map_or(Ok(true), Stream::has_half_close)
+    }
+
+    pub(crate) fn finish_sending(&self) -> Result<(), Error> {
+        either!(self, stream => stream.finish_sending())
+    }
+
+    pub(crate) fn wait_until_closed(&self) -> Result<(), Error> {
+        either!(self, stream => stream.wait_until_closed())
+    }
+
+    pub(crate) fn close(&self) {
+        either!(self, stream => stream.close());
+    }
+
+    pub(crate) fn abort(&self) {
+        either!(self, stream => stream.abort());
+    }
+
+    pub(crate) fn set_max_rate(&self, rate: Option<Rate>) -> Result<(), Error> {
+        either!(self, stream => stream.set_max_rate(rate))
+    }
+
+    /// Replaces the congestion controller. Ssh has that of TCP.
+    pub(crate) fn set_controller(&self, name: &str) -> Result<(), Error> {
+        self.connection().map_or(Ok(()), |stream| stream.set_controller(name))
+    }
+
+    /// Ends the calls that wait, now and from now on.
+    pub(crate) fn cancel(&self) {
+        match self {
+            Self::Connection(stream) => stream.canceller().cancel(),
+            Self::Ssh(stream, _) => stream.cancel(),
+        }
+    }
+
+    /// Flows carry the stream from now on.
+    pub(crate) fn rest(&self) {
+        if let Self::Ssh(stream, _) = self {
+            stream.rest();
+        }
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        either!(self, stream => stream.is_cancelled())
+    }
+
+    pub(crate) fn ending(&self) -> Result<Option<ConnectionLost>, Error> {
+        match self {
+            Self::Connection(stream) => stream.ending(),
+            Self::Ssh(stream, _) => Ok(stream.ending()),
+        }
+    }
+
+    pub(crate) fn stats(&self) -> Result<Stats, Error> {
+        match self {
+            Self::Connection(stream) => stream.stats(),
+            Self::Ssh(stream, _) => Ok(stream.stats()),
+        }
+    }
+}
