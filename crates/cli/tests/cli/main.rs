@@ -3,6 +3,7 @@
 
 mod arena;
 mod between;
+mod book;
 mod both_ways;
 mod by_names;
 mod captures;
