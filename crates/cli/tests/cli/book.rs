@@ -210,9 +210,9 @@ fn here(scratch: &Scratch, key: &str, blocks: &[Block]) -> String {
         "{furniture}{HERE}\n\
          FAILED=0\n\
          fails() {{ FAILED=1; printf '%s\\n' \"line $1 fails:\" \"$2\"; cat {out}; echo 'on the other host:'; cat {at}.log; }}\n\
-         there() {{ echo \"line $1\"; rm -f {at}.out; printf '%s\\n' \"$2\" > {at}.in; for i in $(seq 400); do test -e {at}.out && break; sleep 0.05; done\n\
+         there() {{ echo \"line $1\"; rm -f {at}.out; printf '%s\\n' \"$2\" > {at}.in; for i in $(seq 800); do test -e {at}.out && break; sleep 0.05; done\n\
            test \"$(tail -n 1 {at}.out)\" = 'code 0' || fails \"$1\" \"$2\"; }}\n\
-         here() {{ echo \"line $1\"; timeout -k 5 20 sh -ec \"$2\" > {out} 2>&1 < /dev/null || fails \"$1\" \"$2\"; }}\n",
+         here() {{ echo \"line $1\"; timeout -k 5 40 sh -ec \"$2\" > {out} 2>&1 < /dev/null || fails \"$1\" \"$2\"; }}\n",
         furniture = furniture(scratch, "near"),
         out = scratch.at("out"),
     );
