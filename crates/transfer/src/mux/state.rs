@@ -70,7 +70,7 @@ pub(super) enum Over {
 #[derive(Debug, Default)]
 struct Outgoing {
     frames: VecDeque<Vec<u8>>,
-    /// Bytes of the frames of data among them, and of the one that the writer has in hand.
+    /// Bytes of the frames of a stream among them, and of the one that the writer has in hand.
     waiting: usize,
     in_hand: usize,
     /// Bytes of the messages among them.
@@ -143,8 +143,9 @@ impl State {
         }
         let mut bytes = Vec::new();
         frame.put(&mut bytes);
-        if !frame.is_of_stream() {
-            self.out.said += bytes.len();
+        match frame.is_of_stream() {
+            true => self.out.waiting += bytes.len(),
+            false => self.out.said += bytes.len(),
         }
         self.out.frames.push_back(bytes);
         Ok(())
@@ -158,7 +159,7 @@ impl State {
     /// Adds a frame of another stream, which has a bound of its own.
     pub(super) fn pass(&mut self, frame: &[u8]) {
         if !self.is_out_gone && !self.hangs_up {
-            self.out.waiting += if is_data(frame) { frame.len() } else { 0 };
+            self.out.waiting += frame.len();
             self.out.frames.push_back(frame.to_vec());
         }
     }
@@ -215,13 +216,12 @@ impl State {
     /// The next frame, for the writer.
     pub(super) fn next_frame(&mut self) -> Option<Vec<u8>> {
         let frame = self.out.frames.pop_front()?;
-        match is_data(&frame) {
-            true => {
+        match is_message(&frame) {
+            true => self.out.said -= frame.len(),
+            false => {
                 self.out.waiting -= frame.len();
                 self.out.in_hand = frame.len();
             }
-            false if is_message(&frame) => self.out.said -= frame.len(),
-            false => {}
         }
         Some(frame)
     }
@@ -444,7 +444,7 @@ impl State {
     pub(super) fn give_up(&mut self) {
         if self.has_begun && matches!(self.over, None | Some(Over::Lost(_))) && !self.has_closed() {
             self.out.frames.retain(|frame| !is_data(frame));
-            self.out.waiting = 0;
+            self.out.waiting = self.out.frames.iter().filter(|frame| !is_message(frame)).map(Vec::len).sum();
             let _ = self.put(Frame::Close { in_order: false });
         }
         self.over.get_or_insert(Over::GivenUp);

@@ -7,8 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul::{ConnectionLost, Error, Rate};
+use farhaul_units::Instant;
 
 use super::frame::Frame;
+use super::state::State;
 use super::{Gone, Mux, MuxStream, WINDOW};
 
 /// Longer than anything here takes on a busy machine.
@@ -229,4 +231,20 @@ fn two_streams_that_are_tied_are_one() {
     });
     assert_eq!(from.heard.recv_timeout(LONG).unwrap(), b"for the one between");
     assert!(two.heard.try_recv().is_err());
+}
+
+/// Attack: a remote program that only counts, towards another one that reads nothing.
+#[test]
+fn frames_of_any_kind_that_are_passed_on_have_a_bound() {
+    for frame in [Frame::Count { received: 0, limit: 0 }, Frame::End, Frame::Close { in_order: true }] {
+        let (mut state, mut bytes) = (State::new(Instant::ZERO), Vec::new());
+        frame.put(&mut bytes);
+        let passed = (0..1_000_000).take_while(|_| state.has_queue() && (state.pass(&bytes), true).1).count();
+        assert!(passed * bytes.len() < 1 << 20, "{frame:?}: {passed} frames");
+        // What the writer takes makes room again.
+        while state.next_frame().is_some() {
+            state.wrote(Instant::ZERO);
+        }
+        assert!(state.has_queue());
+    }
 }
