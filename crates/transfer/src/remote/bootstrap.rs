@@ -259,8 +259,8 @@ fn ready(identity: &KeyPair, port: u16, job: &Job) -> Ready {
     Ready { key: identity.public().to_string(), port, address, takes_one: job.takes_one(), throttles }
 }
 
-/// Tells the local program that this one is ready, and follows it: the end of the SSH connection calls `at_end`, `throttle` does as its
-/// user says, and `others` gets what else it says.
+/// Tells the local program that this one is ready, and follows it. The end of the SSH connection calls `at_end`. `throttle` does as its user
+/// says, and `others` gets what else it says.
 fn follow(
     near: LocalProgram,
     ready: Ready,
