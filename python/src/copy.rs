@@ -94,7 +94,7 @@ impl Tally {
             Event::Begun(entry) => progress.path = Some(entry.path.to_string()),
             Event::Moved(now) => *moved = now.bytes(),
             Event::Placed(..) => progress.files += 1,
-            Event::Kept(entry, _) if entry.kind == EntryKind::File => {
+            Event::Kept(entry, ..) if entry.kind == EntryKind::File => {
                 progress.files += 1;
                 *kept = kept.saturating_add(if entry.has_size() { entry.size } else { 0 });
             }

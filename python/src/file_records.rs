@@ -48,7 +48,7 @@ impl FileRecords {
                     json!({ "bytes": entry.size, "digest": digest.to_string() }),
                 );
             }
-            Event::Kept(entry, _) => state.end(now, &entry.path.to_bytes(), "kept", json!({ "bytes": entry.size })),
+            Event::Kept(entry, ..) => state.end(now, &entry.path.to_bytes(), "kept", json!({ "bytes": entry.size })),
             Event::Failed(path, failure, _) => {
                 state.end(now, path.as_bytes(), "failed", why(failure));
             }

@@ -131,7 +131,7 @@ impl Told {
             Event::Begun(entry) => Self::of_entry(Kind::Begun, entry),
             Event::Moved(moved) => Self { bytes: moved.bytes(), ..Self::new(Kind::Moved) },
             Event::Placed(entry, ..) => Self::of_entry(Kind::Placed, entry),
-            Event::Kept(entry, _) => Self::of_entry(Kind::Kept, entry),
+            Event::Kept(entry, ..) => Self::of_entry(Kind::Kept, entry),
             Event::Made(entry, _) => Self::of_entry(Kind::Made, entry),
             Event::Deleted(path) => Self::of_path(Kind::Deleted, path),
             Event::Failed(path, failure, _) | Event::LeftOut(path, failure) => {

@@ -83,6 +83,7 @@ wire_codes! {
     Unsupported = 20, "not supported", "The server or its file system cannot do this.";
     Cancelled = 21, "cancelled", "The client gave up the request.";
     Limit = 22, "limit exceeded", "The request exceeds a bound that the client or the server has set.";
+    Differs = 23, "differs", "The target has other content. Only a dry run tells it this way.";
 }
 
 impl FailCode {

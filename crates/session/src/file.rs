@@ -32,6 +32,10 @@
 //! sender reads its own chunk, compares, and answers KEEP or sends the bytes. So neither a lying journal nor a changed source
 //! can mix two files. The digest of the whole confirms it.
 //!
+//! **Files that the target has.** A WANT for no change of the content is a question: the target has a file of this size, of which all
+//! chunks are known. If all are kept, nothing is written, and the file counts as kept. In a dry run the sender ends the file at the first
+//! chunk that differs, by FAILED with [`Differs`](crate::FailCode::Differs).
+//!
 //! **Changes.** The sender looks at the file before and after it reads it. If it changed, the content comes again: chunks that
 //! are the same are kept. After three attempts the file fails.
 
@@ -90,7 +94,8 @@ pub enum FileEvent {
     },
     /// The content of a file starts. Its size may be unknown until it has ended.
     Started(Arc<Entry>),
-    /// A file has its final name on the receiving disk, with this digest. Both sides know.
+    /// A file has its final name on the receiving disk, with this digest. Both sides know. Without a change of the content, the target
+    /// had it, and both sides have compared all of it.
     Verified(Arc<Entry>, Digest, Change),
     /// The target had this file.
     Kept(Arc<Entry>, Change),
@@ -136,6 +141,16 @@ pub enum Change {
 }
 
 impl Change {
+    /// Whether the target has the content.
+    const fn keeps_content(self) -> bool {
+        matches!(self, Self::None | Self::Properties)
+    }
+
+    /// The same change with one of the content.
+    const fn with_content(self) -> Self {
+        if self.keeps_content() { Self::Content } else { self }
+    }
+
     const fn to_wire(self) -> u8 {
         match self {
             Self::None => 0,
@@ -186,6 +201,24 @@ pub struct Totals {
     pub left_out: u64,
     /// Entries that failed on either side, and those skipped at the source.
     pub failed: u64,
+}
+
+impl Totals {
+    /// The target had this file.
+    fn keep(&mut self, entry: &Entry) {
+        self.kept += 1;
+        let size = if entry.has_size() { entry.size } else { 0 };
+        self.kept_bytes = self.kept_bytes.saturating_add(size);
+    }
+
+    /// This file is verified: it was placed, or the target turned out to have it.
+    fn verify(&mut self, entry: &Entry, change: Change) {
+        if change.keeps_content() {
+            return self.keep(entry);
+        }
+        self.files += 1;
+        self.bytes = self.bytes.saturating_add(entry.size);
+    }
 }
 
 /// The progress of a session, for display.

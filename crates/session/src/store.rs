@@ -156,6 +156,12 @@ pub trait Store {
         Ok(Verdict::Want(Change::New, Vec::new()))
     }
 
+    /// Whether no further file can be compared for now. Then the session examines it later, once fewer of those that
+    /// [`examine`](Self::examine) wanted are under way.
+    fn compares_enough(&self) -> bool {
+        false
+    }
+
     /// The digest of a chunk that [`examine`](Self::examine) claimed to be known, in any order.
     fn poll_known(&mut self) -> Option<(EntryId, KnownChunk)> {
         None
@@ -295,7 +301,8 @@ pub trait Store {
 /// The result of [`Store::examine`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The content is wanted, for this change of the target, but for the chunks that are claimed to be known.
+    /// The content is wanted, for this change of the target, but for the chunks that are claimed to be known. If all of them are, and
+    /// the change is none of the content, nothing is written: the commit gives the file its properties.
     /// [`Store::poll_known`] gives the digest of each of them. The ranges ascend and lie within the size.
     Want(Change, Vec<Range<u64>>),
     /// The target has the content. Its other properties may have changed, and are right now.

@@ -9,6 +9,7 @@ mod by_names;
 mod claims;
 mod clean;
 mod commits;
+mod compared;
 mod descent;
 mod descriptors;
 mod directory;

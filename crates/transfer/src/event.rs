@@ -43,8 +43,9 @@ pub enum Event<'a> {
     Moved(&'a Moved<'a>),
     /// A file has its final name. Both sides have compared its digest.
     Placed(&'a Entry, &'a Digest, Change),
-    /// The target has this file already. Its other properties are as the copy keeps them.
-    Kept(&'a Entry, Change),
+    /// The target has this file already. Its other properties are as the copy keeps them. With a digest, both sides have compared the
+    /// content.
+    Kept(&'a Entry, Option<&'a Digest>, Change),
     /// A directory is complete, or a link was made.
     Made(&'a Entry, Change),
     /// An entry that the source lacks was removed from the target.

@@ -111,7 +111,10 @@ impl Observer for Reporter {
                 let digest = output.is_json().then(|| digest.to_string());
                 self.entry(session, entry, FileStatus::Verified, (*change, digest));
             }
-            Event::Kept(entry, change) => {
+            Event::Kept(entry, digest, change) => {
+                if let (Some(manifest), Some(digest)) = (&shown.manifest, digest) {
+                    manifest.add(&entry.path.to_bytes(), digest);
+                }
                 if entry.kind == EntryKind::File {
                     shown.tracker.kept(entry.size);
                 }
@@ -119,7 +122,8 @@ impl Observer for Reporter {
                     (true, Change::New | Change::Content) => FileStatus::Planned,
                     _ => FileStatus::Kept,
                 };
-                self.entry(session, entry, status, (*change, None));
+                let digest = digest.filter(|_| output.is_json()).map(ToString::to_string);
+                self.entry(session, entry, status, (*change, digest));
             }
             Event::Made(entry, change) => self.entry(session, entry, FileStatus::Made, (*change, None)),
             Event::Deleted(path) => {

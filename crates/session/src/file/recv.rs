@@ -81,6 +81,8 @@ struct RecvState {
     wanted: Option<Wanted>,
     /// What the copy keeps of an entry.
     keep: Kept,
+    /// Nothing is changed, so a file may turn out to differ without its content.
+    dry_run: bool,
     out: Outbox,
     events: VecDeque<FileEvent>,
     /// Directories of the entry announced last.
@@ -88,6 +90,8 @@ struct RecvState {
     directories: Directories,
     /// Files announced whose content has not arrived as a whole.
     pending: BTreeMap<EntryId, Pending>,
+    /// Files announced that are examined once the store compares fewer others.
+    later: VecDeque<(EntryId, Arc<Entry>, Option<EntryId>)>,
     /// Files of which further names may follow.
     first_names: FirstNames,
     /// The file whose content arrives.
@@ -109,6 +113,8 @@ struct RecvState {
     granted: u64,
     stored: u64,
     totals: Totals,
+    /// Files among those kept whose content was compared.
+    compared: u64,
     /// The sender's figures.
     peer: Option<Figures>,
 }
@@ -149,7 +155,7 @@ impl FileReceiver {
         pull.check()?;
         let mut state = RecvState::new(limits, true);
         state.wanted = Some(Wanted::new(&pull));
-        state.keep = pull.rules.keep;
+        state.obey(&pull.rules);
         let names = pull.names.clone();
         Open::new(Request::Pull(pull), state.granted).bonded_by(bonding).put(state.out.bytes());
         if let Some(names) = names {
@@ -172,7 +178,7 @@ impl FileReceiver {
 
     fn accepting(wanted: Option<Wanted>, rules: &Rules, limits: ReceiveLimits) -> Self {
         let mut state = RecvState::new(limits, false);
-        state.keep = rules.keep;
+        state.obey(rules);
         state.wanted = wanted;
         Accept::new(state.granted).put(state.out.bytes());
         Self { decoder: Decoder::default(), state }
@@ -196,6 +202,7 @@ impl FileReceiver {
                 Ok(Some(Piece::Frame(kind, body))) => self.state.on_frame(store, kind, body),
                 Err(violation) => Err(violation.into()),
             };
+            let handled = handled.and_then(|()| self.state.examine_later(store));
             handled.map_err(|error| self.state.fail(store, error))?;
         }
         Ok(if self.is_over() { bytes.len() } else { bytes.len() - rest.len() })
@@ -294,11 +301,13 @@ impl RecvState {
             limits,
             wanted: None,
             keep: Kept::default(),
+            dry_run: false,
             out: Outbox::default(),
             events: VecDeque::new(),
             open: OpenDirectories::default(),
             directories: Directories::default(),
             pending: BTreeMap::new(),
+            later: VecDeque::new(),
             first_names: FirstNames::default(),
             content: None,
             committing: BTreeMap::new(),
@@ -313,8 +322,13 @@ impl RecvState {
             granted: limits.window.max(INITIAL_CREDIT),
             stored: 0,
             totals: Totals::default(),
+            compared: 0,
             peer: None,
         }
+    }
+
+    const fn obey(&mut self, rules: &Rules) {
+        (self.keep, self.dry_run) = (rules.keep, rules.dry_run);
     }
 
     /// Whether to take more input. One frame causes at most an answer per open directory.

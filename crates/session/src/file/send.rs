@@ -20,6 +20,7 @@ use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, OpenDirectories};
 use crate::name_list::{NameList, NameListBuilder};
 use crate::opening::{Accept, INITIAL_CREDIT, Open, Push, Request, put_abort};
+use crate::rules::{Rules, Skip};
 use crate::sender_request::Unable;
 use crate::store::Source;
 use buffer::{Buffer, MARGIN};
@@ -90,6 +91,8 @@ struct SendState {
     is_walked: bool,
     /// Whether a file that changes all the time is accepted.
     allows_changes: bool,
+    /// Nothing is sent of a file that differs.
+    compares_only: bool,
     /// Number of the next entry, which equals the number of entries sent.
     entries: u64,
     skipped: u64,
@@ -104,6 +107,8 @@ struct SendState {
     granted: u64,
     stored: u64,
     totals: Totals,
+    /// Files among those kept whose content was compared.
+    compared: u64,
     /// The receiver's figures.
     peer: Option<Figures>,
     /// Room for chunks that are compared.
@@ -137,6 +142,8 @@ struct Pending {
     change: Change,
     /// Whether the receiver has said if it wants it. True for all but files.
     is_answered: bool,
+    /// Whether chunks of it were sent.
+    has_sent: bool,
     /// How often the receiver asked for damaged chunks.
     repairs: u8,
 }
@@ -160,7 +167,7 @@ impl FileSender {
     /// The same, with an offer of further flows.
     pub fn push_over(push: Push, bonding: Option<Bonding>) -> Self {
         let mut state = SendState::new(true);
-        state.allows_changes = push.rules.allow_changing;
+        state.obey(&push.rules);
         let credit = 0; // nothing comes back but answers
         state.out.put(|out| Open::new(Request::Push(push), credit).bonded_by(bonding).put(out));
         Self::begin(state)
@@ -177,7 +184,7 @@ impl FileSender {
         let mut state = SendState::new(false);
         state.granted = open.credit.max(INITIAL_CREDIT);
         if let Request::Pull(pull) = &open.request {
-            state.allows_changes = pull.rules.allow_changing;
+            state.obey(&pull.rules);
             if pull.names.is_some() {
                 state.names = Names::Incomplete(NameListBuilder::default());
             }
@@ -310,6 +317,7 @@ impl SendState {
             between: 0,
             is_walked: false,
             allows_changes: false,
+            compares_only: false,
             entries: 0,
             skipped: 0,
             expected: Some((0, 0)),
@@ -320,9 +328,18 @@ impl SendState {
             granted: INITIAL_CREDIT,
             stored: 0,
             totals: Totals::default(),
+            compared: 0,
             peer: None,
             scratch: Vec::new(),
         }
+    }
+
+    fn obey(&mut self, rules: &Rules) {
+        self.allows_changes = rules.allow_changing;
+        let compares = rules.skip == Skip::Digest;
+        self.compares_only = compares && rules.dry_run;
+        // Content before the first answer may be what the receiver has.
+        self.is_heard = compares;
     }
 
     /// An entry has its last answer, or needs none any more.

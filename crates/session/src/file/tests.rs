@@ -2,6 +2,7 @@
 
 mod bounds;
 mod by_names;
+mod compared;
 mod copies;
 mod expected;
 mod faults;

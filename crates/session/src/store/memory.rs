@@ -1,6 +1,6 @@
 //! A tree in memory as source and store, for tests and simulations, with faults on request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Chunk, Commit, Ending, KnownChunk, Leftover, Made, Next, Source, Store, Verdict};
 use crate::failure::{FailCode, Failure};
@@ -209,10 +209,16 @@ pub struct MemoryStore {
     pub ending: Option<Ending>,
     /// Files of the same size and time are kept.
     pub skips: bool,
+    /// Files of the same size are compared, so many at a time.
+    pub compares: usize,
+    /// Content that was written under final names, in bytes.
+    pub written: u64,
     /// Names of the target that the source lacks, to be removed at the end.
     pub surplus: Vec<RelPath>,
     /// Damaged bytes cannot be written again.
     pub writes_once: bool,
+    /// Files that are compared.
+    pub(crate) comparing: BTreeSet<EntryId>,
     pub(crate) unread: Vec<(EntryId, KnownChunk)>,
     pub(crate) used: u64,
     pub(crate) backlog: u64,
@@ -228,6 +234,8 @@ pub(crate) struct OpenPartial {
     content: Vec<u8>,
     /// Bytes of an earlier copy.
     before: Vec<u8>,
+    /// These are all that there are.
+    is_same: bool,
 }
 
 impl MemoryStore {
@@ -304,8 +312,17 @@ impl Store for MemoryStore {
         if self.skips && there.filter(same).is_some() {
             return Ok(Verdict::Have(Change::None));
         }
-        let change = if there.is_some() { Change::Content } else { Change::New };
-        let Some(before) = self.partial.get(&entry.path) else { return Ok(Verdict::Want(change, Vec::new())) };
+        let compared = there.filter(|there| self.compares > 0 && there.content.len() as u64 == entry.size);
+        let change = match there {
+            None => Change::New,
+            Some(_) if compared.is_some() => Change::None,
+            Some(_) => Change::Content,
+        };
+        let before = compared.map(|there| &there.content).or_else(|| self.partial.get(&entry.path));
+        let Some(before) = before else { return Ok(Verdict::Want(change, Vec::new())) };
+        if compared.is_some() {
+            self.comparing.insert(id);
+        }
         let length = |index| usize::try_from(CHUNK_LEN.min(entry.size - index * CHUNK_LEN)).expect("fits");
         let count = chunk_count(entry.size.min(before.len() as u64));
         for index in 0..count {
@@ -315,6 +332,10 @@ impl Store for MemoryStore {
         }
         let claimed = Some(0..count).filter(|range| !range.is_empty());
         Ok(Verdict::Want(change, claimed.into_iter().collect()))
+    }
+
+    fn compares_enough(&self) -> bool {
+        self.compares > 0 && self.comparing.len() >= self.compares
     }
 
     fn poll_known(&mut self) -> Option<(EntryId, KnownChunk)> {
@@ -332,13 +353,16 @@ impl Store for MemoryStore {
             open.content.truncate(size);
             return Ok(());
         }
-        let before = self.partial.get(&entry.path).cloned().unwrap_or_default();
-        self.open.insert(id, OpenPartial { path: entry.path.clone(), content: Vec::new(), before });
+        let is_same = self.comparing.contains(&id);
+        let there = self.tree.get(&entry.path).filter(|_| is_same).map(|there| &there.content);
+        let before = there.or_else(|| self.partial.get(&entry.path)).cloned().unwrap_or_default();
+        self.open.insert(id, OpenPartial { path: entry.path.clone(), content: Vec::new(), before, is_same });
         Ok(())
     }
 
     fn write(&mut self, id: EntryId, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         self.charge(bytes.len() as u64)?;
+        self.opened(id).is_same = false;
         put(&mut self.opened(id).content, offset, bytes);
         Ok(())
     }
@@ -362,9 +386,12 @@ impl Store for MemoryStore {
     }
 
     fn commit(&mut self, id: EntryId, entry: &Entry, digest: &Digest) -> Result<Commit, Failure> {
-        let OpenPartial { content, path, .. } = self.open.remove(&id).expect("sessions commit only open files");
+        let OpenPartial { content, path, is_same, .. } =
+            self.open.remove(&id).expect("sessions commit only open files");
         assert_eq!(*digest, Digest::of(&content), "sessions commit only what they verified");
+        self.comparing.remove(&id);
         self.partial.remove(&path);
+        self.written += if is_same { 0 } else { content.len() as u64 };
         self.place(id, entry, content)
     }
 
@@ -390,6 +417,7 @@ impl Store for MemoryStore {
     fn abort(&mut self, id: EntryId, leftover: Leftover) {
         let OpenPartial { path, content, .. } = self.open.remove(&id).expect("sessions abort only open files");
         self.unread.retain(|(its, _)| *its != id);
+        self.comparing.remove(&id);
         if leftover == Leftover::Keep {
             self.partial.insert(path, content);
         }
@@ -397,6 +425,7 @@ impl Store for MemoryStore {
 
     fn forget(&mut self, id: EntryId) {
         assert!(!self.open.contains_key(&id), "sessions abort what they began");
+        self.comparing.remove(&id);
         self.unread.retain(|(its, _)| *its != id);
     }
 

@@ -8,20 +8,30 @@ use std::thread::{self, JoinHandle};
 
 use farhaul_session::{CHUNK_LEN, ChunkDigest, EntryId, KnownChunk, chunk_range};
 
+use super::compared::Compared;
+
 /// Results that may wait. The thread pauses with more.
 const WAITING: usize = 256;
-/// Files that may wait. A store claims chunks of fewer.
-const FILES: usize = 64;
+/// Files that may wait. A store claims chunks of no more.
+const FILES: usize = 128;
 
 /// Chunks to read: of one file, ascending.
 #[derive(Debug)]
 pub(super) struct Claimed {
     pub(super) id: EntryId,
-    pub(super) file: File,
+    pub(super) file: Held,
     /// Bytes of the file as the sender has it.
     pub(super) size: u64,
     /// The chunks.
     pub(super) chunks: Chunks,
+}
+
+/// The file that is read.
+#[derive(Debug)]
+pub(super) enum Held {
+    Open(File),
+    /// Opened when its turn comes, so that many can wait.
+    Closed(Compared),
 }
 
 /// Chunks of a file.
@@ -131,12 +141,16 @@ fn work(inbox: &Receiver<Claimed>, told: &SyncSender<(EntryId, KnownChunk)>) {
             Chunks::First(count) => (Vec::new(), count),
         };
         let noted = noted.into_iter().map(|(index, digest)| (index, Some(digest)));
+        let file = match file {
+            Held::Open(file) => Some(file),
+            Held::Closed(compared) => compared.open().ok(),
+        };
         for (index, noted) in noted.chain((0..first).map(|index| (index, None))) {
             let range = chunk_range(index, size);
             let bytes = &mut room[..usize::try_from(range.end - range.start).expect("at most a chunk")];
-            let known = match file.read_exact_at(bytes, range.start) {
-                Ok(()) => KnownChunk::of(index, bytes),
-                Err(_) => KnownChunk::missing(index),
+            let known = match file.as_ref().map(|file| file.read_exact_at(bytes, range.start)) {
+                Some(Ok(())) => KnownChunk::of(index, bytes),
+                Some(Err(_)) | None => KnownChunk::missing(index),
             };
             let is_as_noted = noted.is_none_or(|noted| known.digest.is_some_and(|(digest, _)| digest == noted));
             let known = if is_as_noted { known } else { KnownChunk::missing(index) };
@@ -163,7 +177,7 @@ mod tests {
         let digest = |index| ChunkDigest::of(index, chunk(index));
         let mut known = KnownChunks::default();
         let claimed = |chunks| {
-            let file = File::open(&path).unwrap();
+            let file = Held::Open(File::open(&path).unwrap());
             Claimed { id: EntryId(4), file, size: content.len() as u64, chunks }
         };
         let noted = claimed(Chunks::Noted(vec![(0, digest(0)), (1, digest(0))]));
@@ -186,7 +200,7 @@ mod tests {
 
     #[test]
     fn ranges_beyond_a_limit_are_left_out() {
-        let file = File::open("/dev/null").unwrap();
+        let file = Held::Open(File::open("/dev/null").unwrap());
         let chunks = [1, 2, 5, 6, 9].map(|index| (index, ChunkDigest::of(index, b"x"))).to_vec();
         let mut claimed = Claimed { id: EntryId(0), file, size: 20 << 20, chunks: Chunks::Noted(chunks) };
         claimed.limit(2);

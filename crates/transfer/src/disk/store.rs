@@ -1,23 +1,25 @@
 //! A store that builds a received tree on the disk.
 
+mod claiming;
+
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use farhaul_session::{
-    CHUNK_LEN, Change, ChunkDigest, Commit, Component, Digest, Ending, Entry, EntryId, FailCode, Failure, KnownChunk,
-    Leftover, Made, RelPath, Rules, Scratch, ShownPath, Skip, Store, Sync, Verdict, chunk_count,
+    Change, ChunkDigest, Commit, Component, Digest, Ending, Entry, EntryId, FailCode, Failure, KnownChunk, Leftover,
+    Made, RelPath, Rules, Scratch, ShownPath, Skip, Store, Sync, Verdict,
 };
 use farhaul_udp::Clock;
 use rustix::fs::Stat;
 
 use super::commits::{Commits, Complete, DirectoryCommit, FileCommit};
+use super::compared::{Compared, Same};
 use super::directory::{Directory, is_same, mtime, no_modes_here};
 use super::ends::Ends;
 use super::failure::failure;
-use super::known::{Chunks, Claimed, KnownChunks};
+use super::known::KnownChunks;
 use super::links::{self, HardLink};
 use super::lock_wait::LockWait;
 use super::partial::{Commitment, Partial, SmallFile};
@@ -34,8 +36,8 @@ use crate::keys::Permit;
 
 /// Most ranges of chunks that are claimed of one file. The others are sent again.
 const MOST_RANGES: usize = 400;
-/// Most files whose remains are held open until their content comes. Copies leave few.
-const MOST_REMAINS: usize = 32;
+/// Most files that are compared at a time. Each may have another directory open. A sender permits 256 with claims.
+const MOST_COMPARED: usize = 64;
 
 /// Builds received trees: each file under a temporary name until it is complete, verified and safe from a crash.
 ///
@@ -53,8 +55,8 @@ pub struct DiskStore {
     writer: Writer,
     /// What earlier copies left of files whose content is wanted.
     remains: BTreeMap<EntryId, Remain>,
-    /// Existing files of which chunks are compared.
-    bases: BTreeMap<EntryId, File>,
+    /// Existing files that are compared, until their content comes.
+    compared: BTreeMap<EntryId, Compared>,
     known: KnownChunks,
     files: BTreeMap<EntryId, Open>,
     commits: Commits,
@@ -74,6 +76,8 @@ pub struct DiskStore {
 enum Open {
     Partial(Box<Partial>, Entry),
     Small(SmallFile, Entry),
+    /// The target has all of it so far.
+    Same(Box<Same>, Entry),
 }
 
 /// Files from this size on are begun only if they fit on the disk. For smaller ones, the writes tell.
@@ -147,7 +151,7 @@ impl DiskStore {
             writer: Writer::of(rules.keep, umask(), false),
             rules,
             remains: BTreeMap::new(),
-            bases: BTreeMap::new(),
+            compared: BTreeMap::new(),
             known: KnownChunks::default(),
             files: BTreeMap::new(),
             commits: Commits::default(),
@@ -271,29 +275,8 @@ impl DiskStore {
         let partial = Box::new(patiently(self.patience.as_deref(), || file.write())?);
         match self.files.entry(id).or_insert(Open::Partial(partial, entry)) {
             Open::Partial(partial, _) => Ok(partial),
-            Open::Small(..) => Err(not_open()),
+            Open::Small(..) | Open::Same(..) => Err(not_open()),
         }
-    }
-
-    /// The chunks that the target may have of a file that is wanted.
-    fn claim(&mut self, id: EntryId, place: &StoredPlace, entry: &Entry, there: Option<&Stat>) -> Option<Claimed> {
-        // What cannot be continued is removed, whatever the size of the file.
-        let remain = self.places.remain(place, entry, self.lock_wait.as_ref()).filter(|_| entry.size > CHUNK_LEN);
-        if !entry.has_size() || entry.size == 0 {
-            return None;
-        }
-        if let Some(remain) = remain.filter(|_| self.remains.len() < MOST_REMAINS) {
-            let chunks = remain.noted.chunks_within(entry.size, remain.len);
-            let chunks = Chunks::Noted(chunks);
-            let file = remain.file.try_clone().ok()?;
-            self.remains.insert(id, remain);
-            return Some(Claimed { id, file, size: entry.size, chunks });
-        }
-        let there = there.filter(|_| self.rules.skip == Skip::Digest && self.bases.len() < MOST_REMAINS)?;
-        let file = place.directory.open_file(&place.name).ok()?;
-        let whole = if size(there) >= entry.size { chunk_count(entry.size) } else { size(there) / CHUNK_LEN };
-        self.bases.insert(id, file.try_clone().ok()?);
-        Some(Claimed { id, file, size: entry.size, chunks: Chunks::First(whole) })
     }
 }
 
@@ -321,18 +304,27 @@ impl Store for DiskStore {
             return Ok(Verdict::Have(change));
         }
         let change = if there.is_some() { Change::Content } else { Change::New };
-        if self.rules.dry_run {
+        let may_be_same = self.rules.skip == Skip::Digest && there.is_some_and(|there| size(&there) == entry.size);
+        if self.rules.dry_run && !may_be_same {
             return Ok(Verdict::Have(change));
         }
         let mut ranges = Vec::new();
-        if let Some(mut claimed) = self.claim(id, &place, entry, there.as_ref()) {
-            claimed.limit(MOST_RANGES);
-            ranges = claimed.ranges();
-            if ranges.is_empty() || !self.known.read(claimed) {
-                ranges.clear();
-            }
+        let Some((mut claimed, change)) = self.claim(id, &place, entry, there.as_ref())? else {
+            return Ok(if self.rules.dry_run { Verdict::Have(change) } else { Verdict::Want(change, ranges) });
+        };
+        if let Some(there) = there.filter(|_| may_be_same) {
+            claims.claim_existing(directory, name, (there.st_ino, false))?;
+        }
+        claimed.limit(MOST_RANGES);
+        ranges = claimed.ranges();
+        if ranges.is_empty() || !self.known.read(claimed) {
+            ranges.clear();
         }
         Ok(Verdict::Want(change, ranges))
+    }
+
+    fn compares_enough(&self) -> bool {
+        self.compared.len() >= MOST_COMPARED
     }
 
     fn poll_known(&mut self) -> Option<(EntryId, KnownChunk)> {
@@ -351,13 +343,27 @@ impl Store for DiskStore {
             }
             // Its content comes as a whole again.
             Some(Open::Small(..)) => drop(self.files.remove(&id)),
+            // Of the size that it has now, the target has no file.
+            Some(Open::Same(same, its)) => {
+                let differs = same.len() != entry.size;
+                *its = entry.clone();
+                return if differs { self.differ(id) } else { Ok(()) };
+            }
             None => {}
         }
         let Some(StoredPlace { directory, name, claims, .. }) = self.places.find(entry)? else {
             return Err(FailCode::ParentFailed.into());
         };
         let remain = self.remains.remove(&id);
-        let basis = self.bases.remove(&id);
+        let compared = self.compared.remove(&id);
+        if let Some(compared) = &compared
+            && compared.len() == entry.size
+        {
+            let same = Box::new(Same::begin(compared.clone())?);
+            self.files.insert(id, Open::Same(same, entry.clone()));
+            return Ok(());
+        }
+        let basis = compared.and_then(|compared| compared.open().ok());
         if entry.size <= SmallFile::MOST && remain.is_none() && basis.is_none() {
             let content = Vec::with_capacity(usize::try_from(entry.size).unwrap_or(0));
             self.files.insert(id, Open::Small(SmallFile { directory, name, claims, content }, entry.clone()));
@@ -389,6 +395,7 @@ impl Store for DiskStore {
 
     fn write(&mut self, id: EntryId, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         let end = offset.saturating_add(bytes.len() as u64);
+        self.differ(id)?;
         match self.files.get_mut(&id).ok_or_else(not_open)? {
             Open::Partial(partial, _) => patiently(self.patience.as_deref(), || partial.write(offset, bytes)),
             Open::Small(file, _) if end <= SmallFile::MOST => {
@@ -399,10 +406,13 @@ impl Store for DiskStore {
                 self.spill(id)?;
                 self.write(id, offset, bytes)
             }
+            // A dry run.
+            Open::Same(..) => Ok(()),
         }
     }
 
     fn zeros(&mut self, id: EntryId, offset: u64, count: u64) -> Result<(), Failure> {
+        self.differ(id)?;
         match self.files.get_mut(&id).ok_or_else(not_open)? {
             Open::Partial(partial, _) => patiently(self.patience.as_deref(), || partial.zeros(offset, count)),
             Open::Small(file, _) if offset.saturating_add(count) <= SmallFile::MOST => {
@@ -410,12 +420,17 @@ impl Store for DiskStore {
                 Ok(())
             }
             Open::Small(..) => self.spill(id)?.zeros(offset, count),
+            Open::Same(..) => Ok(()),
         }
     }
 
     fn keep(&mut self, id: EntryId, index: u64) -> Result<(), Failure> {
-        match self.files.get(&id).ok_or_else(not_open)? {
+        match self.files.get_mut(&id).ok_or_else(not_open)? {
             Open::Partial(partial, _) => patiently(self.patience.as_deref(), || partial.keep(index)),
+            Open::Same(same, _) => {
+                same.keep(index);
+                Ok(())
+            }
             Open::Small(..) => Err(not_open()),
         }
     }
@@ -433,6 +448,11 @@ impl Store for DiskStore {
         let content = match self.files.remove(&id).ok_or_else(not_open)? {
             Open::Partial(partial, _) => Complete::Written(partial),
             Open::Small(file, _) => Complete::Small(file),
+            Open::Same(..) if self.rules.dry_run => return Ok(Commit::Done),
+            Open::Same(same, _) => {
+                same.commit(&self.writer.wanted(entry, false))?;
+                return Ok(Commit::Done);
+            }
         };
         let how = Commitment {
             wanted: self.writer.wanted(entry, true),
@@ -515,7 +535,7 @@ impl Store for DiskStore {
 
     fn forget(&mut self, id: EntryId) {
         self.remains.remove(&id);
-        self.bases.remove(&id);
+        self.compared.remove(&id);
     }
 
     fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)> {

@@ -19,6 +19,7 @@ mod breaks;
 mod by_names;
 mod changes;
 mod commits;
+mod compared;
 mod depth;
 mod folding;
 mod modes;

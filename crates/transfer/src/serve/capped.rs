@@ -215,6 +215,10 @@ impl<T: Store> Store for Capped<T> {
         self.inner.has_unknown()
     }
 
+    fn compares_enough(&self) -> bool {
+        self.inner.compares_enough()
+    }
+
     fn zeros(&mut self, id: EntryId, offset: u64, count: u64) -> Result<(), Failure> {
         self.charge_hole(count)?;
         self.inner.zeros(id, offset, count)

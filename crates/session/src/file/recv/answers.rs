@@ -81,6 +81,7 @@ impl RecvState {
             }
         }
         self.grant(store);
+        self.examine_later(store)?;
         self.finish_if_settled(store)
     }
 
@@ -100,8 +101,8 @@ impl RecvState {
                 return Ok(());
             }
             (Ok(Commit::Done), Some(digest)) => {
-                self.totals.files += 1;
-                self.totals.bytes = self.totals.bytes.saturating_add(entry.size);
+                self.totals.verify(&entry, change);
+                self.compared += u64::from(change.keeps_content());
                 self.out.put(FrameKind::Verified, |out| {
                     out.extend_from_slice(&id.0.to_be_bytes());
                     out.extend_from_slice(digest.as_bytes());
@@ -169,7 +170,7 @@ impl RecvState {
 
     fn finish<S: Store + ?Sized>(&mut self, store: &mut S) {
         debug_assert!(self.directories.is_empty() && self.committing.is_empty(), "every entry is answered");
-        let files = self.totals.files;
+        let files = self.totals.files + self.compared;
         store.conclude(if self.totals.failed == 0 { Ending::Whole } else { Ending::Lacking });
         let figures = Figures { bytes: self.received, ..store.figures() };
         self.out.put(FrameKind::Done, |out| {
@@ -227,6 +228,7 @@ impl RecvState {
     /// Breaks off. Files complete by now keep their names, and count.
     pub(super) fn fail<S: Store + ?Sized>(&mut self, store: &mut S, error: SessionError) -> SessionError {
         self.content = None;
+        self.later.clear();
         for (id, pending) in std::mem::take(&mut self.pending) {
             match pending.is_begun {
                 true => store.abort(id, Leftover::Keep),

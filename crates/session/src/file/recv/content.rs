@@ -33,6 +33,8 @@ pub(super) struct Pending {
     pub(super) change: Change,
     /// Whether the store has it open.
     pub(super) is_begun: bool,
+    /// Whether bytes of it came that the target does not have.
+    has_new: bool,
     /// Chunks whose bytes are right.
     pub(super) chunks: ChunkDigests,
     /// Digests of chunks that the store has of an earlier copy.
@@ -47,7 +49,8 @@ pub(super) struct Pending {
 impl Pending {
     pub(super) fn new(entry: Arc<Entry>, parent: Option<EntryId>, change: Change) -> Self {
         let (chunks, known, damaged) = (ChunkDigests::default(), BTreeMap::new(), BTreeSet::new());
-        Self { entry, parent, change, is_begun: false, chunks, known, damaged, attempts: 0, starts: 0 }
+        let (is_begun, has_new) = (false, false);
+        Self { entry, parent, change, is_begun, has_new, chunks, known, damaged, attempts: 0, starts: 0 }
     }
 }
 
@@ -100,6 +103,10 @@ impl RecvState {
         // The content of the same file may start anew.
         if id.0 >= self.entries || self.content.as_ref().is_some_and(|content| content.id != id) {
             return Err(Violation::UnknownEntry.into());
+        }
+        // Before it was heard, a sender may send a file that waits to be examined.
+        if let Some(file) = self.take_later(id) {
+            self.answer_file(store, id, file)?;
         }
         let mut content = Content { id, size, hasher: ChunkHasher::at(0), done: 0, is_discarded: true };
         let Some(pending) = self.pending.get_mut(&id) else {
@@ -163,6 +170,9 @@ impl RecvState {
         }
         self.received += count;
         content.done += count;
+        if let Some(pending) = self.pending.get_mut(&id).filter(|_| !content.is_discarded) {
+            pending.has_new = true;
+        }
         if content.is_discarded {
             content.hasher.skip(count);
         } else if offset.saturating_add(count) > self.limits.file_size {
@@ -192,6 +202,9 @@ impl RecvState {
         if content.is_discarded {
             content.hasher.skip(count);
             return Ok(());
+        }
+        if let Some(pending) = self.pending.get_mut(&id) {
+            pending.has_new = true;
         }
         if offset.saturating_add(count) > self.limits.file_size {
             content.hasher.skip(count);
@@ -319,7 +332,8 @@ impl RecvState {
     }
 
     fn commit<S: Store + ?Sized>(&mut self, store: &mut S, id: EntryId, digest: Digest) -> Result<(), SessionError> {
-        let Pending { entry, parent, change, .. } = self.take_pending(id).expect("the caller has found it");
+        let Pending { entry, parent, change, has_new, .. } = self.take_pending(id).expect("the caller has found it");
+        let change = if has_new { change.with_content() } else { change };
         let outcome = store.commit(id, &entry, &digest);
         self.settle(store, id, Committing { entry, parent, change, digest: Some(digest) }, outcome)
     }
@@ -357,11 +371,21 @@ impl RecvState {
             return Err(Violation::UnknownEntry.into());
         }
         self.content = None;
-        // This side refused it before, or has it.
-        let Some(Pending { entry, parent, is_begun, .. }) = self.take_pending(id) else { return Ok(()) };
+        let (entry, parent, is_begun) = match (self.take_pending(id), self.take_later(id)) {
+            (Some(Pending { entry, parent, is_begun, .. }), _) => (entry, parent, is_begun),
+            (None, Some((entry, parent))) => (entry, parent, false),
+            // This side refused it before, or has it.
+            (None, None) => return Ok(()),
+        };
         match is_begun {
             true => store.abort(id, if failure.code == FailCode::Io { Leftover::Keep } else { Leftover::Remove }),
             false => store.forget(id),
+        }
+        if self.dry_run && failure.code == FailCode::Differs {
+            self.totals.keep(&entry);
+            self.events.push_back(FileEvent::Kept(Arc::clone(&entry), Change::Content));
+            self.make_links(store, id, &entry.path)?;
+            return self.answered(store, parent, &entry);
         }
         self.report_failed(ShownPath::from(&entry.path), failure, Side::Peer);
         if entry.may_have_links() {

@@ -173,6 +173,35 @@ impl RecvState {
         parent: Option<EntryId>,
     ) -> Result<(), SessionError> {
         self.expect_links(store, id, &entry)?;
+        if store.compares_enough() || !self.later.is_empty() {
+            self.later.push_back((id, entry, parent));
+            return Ok(());
+        }
+        self.answer_file(store, id, (entry, parent))
+    }
+
+    /// Examines files that had to wait, as far as the store can compare them.
+    pub(super) fn examine_later<S: Store + ?Sized>(&mut self, store: &mut S) -> Result<(), SessionError> {
+        while !self.later.is_empty() && !store.compares_enough() && self.has_room() {
+            let Some((id, entry, parent)) = self.later.pop_front() else { break };
+            self.answer_file(store, id, (entry, parent))?;
+        }
+        Ok(())
+    }
+
+    /// Takes a file out of those that wait, because the sender is ahead of its answer.
+    pub(super) fn take_later(&mut self, id: EntryId) -> Option<(Arc<Entry>, Option<EntryId>)> {
+        let place = self.later.binary_search_by_key(&id, |(its, ..)| *its).ok()?;
+        self.later.remove(place).map(|(_, entry, parent)| (entry, parent))
+    }
+
+    /// Examines a file, and answers whether its content is wanted.
+    pub(super) fn answer_file<S: Store + ?Sized>(
+        &mut self,
+        store: &mut S,
+        id: EntryId,
+        (entry, parent): (Arc<Entry>, Option<EntryId>),
+    ) -> Result<(), SessionError> {
         let verdict = match entry.has_size() && entry.size > self.limits.file_size {
             true => Err(FailCode::TooLarge.into()),
             false => store.examine(id, &entry),
@@ -192,14 +221,13 @@ impl RecvState {
                 Ok(())
             }
             Ok(Verdict::Have(change)) => {
-                self.totals.kept += 1;
-                let size = if entry.has_size() { entry.size } else { 0 };
-                self.totals.kept_bytes = self.totals.kept_bytes.saturating_add(size);
+                self.totals.keep(&entry);
                 self.out.put(FrameKind::Have, |out| {
                     out.extend_from_slice(&id.0.to_be_bytes());
                     out.push(change.to_wire());
                 });
                 self.events.push_back(FileEvent::Kept(Arc::clone(&entry), change));
+                self.make_links(store, id, &entry.path)?;
                 self.answered(store, parent, &entry)
             }
             Err(failure) => self.refuse(store, id, (&entry, parent), failure),
@@ -228,7 +256,7 @@ impl RecvState {
             Ok(((fields.u64()?, fields.u64()?), Figures::decode(fields)?))
         })?;
         // The counts show that the stream lost and added nothing.
-        let lacks_content = self.pending.values().any(|pending| !pending.is_begun);
+        let lacks_content = !self.later.is_empty() || self.pending.values().any(|pending| !pending.is_begun);
         if counts != (self.entries, self.skipped) || figures.bytes != self.received || lacks_content {
             return Err(Violation::Counts.into());
         }

@@ -124,7 +124,8 @@ impl RecvState {
         if first.has_failed {
             return self.refuse(store, id, (&entry, parent), first_failed());
         }
-        if self.pending.contains_key(&first_id) || self.committing.contains_key(&first_id) {
+        let waits = self.later.binary_search_by_key(&first_id, |(its, ..)| *its).is_ok();
+        if waits || self.pending.contains_key(&first_id) || self.committing.contains_key(&first_id) {
             self.first_names.waiting.entry(first_id).or_default().push(Link { id, entry, parent });
             return Ok(());
         }

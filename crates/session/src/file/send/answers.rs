@@ -136,9 +136,7 @@ impl SendState {
         let Some(pending) = self.first_answer(id)? else { return Ok(()) };
         let entry = Arc::clone(&pending.entry);
         self.drop_pending(id);
-        self.totals.kept += 1;
-        let size = if entry.has_size() { entry.size } else { 0 };
-        self.totals.kept_bytes = self.totals.kept_bytes.saturating_add(size);
+        self.totals.keep(&entry);
         self.events.push_back(FileEvent::Kept(entry, change));
         Ok(())
     }
@@ -200,17 +198,18 @@ impl SendState {
         let (id, digest) = decode_whole(FrameKind::Verified, body, |fields| {
             Ok((entry_id(fields)?, Digest::from_bytes(fields.array()?)))
         })?;
-        let Some(Pending { entry, stage: Stage::Sent(sent), change, is_answered: true, .. }) = self.pending.get(&id)
+        let Some(Pending { entry, stage: Stage::Sent(sent), change, has_sent, is_answered: true, .. }) =
+            self.pending.get(&id)
         else {
             return Err(Violation::UnknownEntry);
         };
         if *sent != digest {
             return Err(Violation::WrongDigest(entry.path.to_string()));
         }
-        let (entry, change) = (Arc::clone(entry), *change);
+        let (entry, change) = (Arc::clone(entry), if *has_sent { change.with_content() } else { *change });
         self.drop_pending(id);
-        self.totals.files += 1;
-        self.totals.bytes = self.totals.bytes.saturating_add(entry.size);
+        self.totals.verify(&entry, change);
+        self.compared += u64::from(change.keeps_content());
         self.events.push_back(FileEvent::Verified(entry, digest, change));
         Ok(())
     }
@@ -280,7 +279,7 @@ impl SendState {
         }
         let (files, figures) =
             decode_whole(FrameKind::Done, body, |fields| Ok((fields.u64()?, Figures::decode(fields)?)))?;
-        if !self.pending.is_empty() || files != self.totals.files || figures.bytes != self.sent {
+        if !self.pending.is_empty() || files != self.totals.files + self.compared || figures.bytes != self.sent {
             return Err(Violation::Counts);
         }
         self.peer = Some(figures);

@@ -7,7 +7,7 @@ use super::buffer::MARGIN;
 use super::plan::{Plan, Step};
 use super::{BLOCK, Pending, SendState, Stage, WORTHWHILE};
 use crate::failure::{FailCode, Failure};
-use crate::file::{FileEvent, MAX_ATTEMPTS, Side, put_failed};
+use crate::file::{Change, FileEvent, MAX_ATTEMPTS, Side, put_failed};
 use crate::frame_kind::FrameKind;
 use crate::framing::{HEADER_LEN, header, put_frame};
 use crate::integrity::{CHUNK_LEN, ChunkDigest, ChunkDigests, ChunkHasher, Digest, chunk_range};
@@ -65,7 +65,11 @@ impl SendState {
             return self.send_bytes(source);
         }
         match current.plan.step() {
+            Step::Send(_) if self.compares_only => self.end_different(source),
             Step::Send(index) => {
+                if let Some(pending) = self.pending.get_mut(&current.id) {
+                    pending.has_sent = true;
+                }
                 current.in_chunk = true;
                 current.hasher.start(index);
                 if index != current.expected {
@@ -329,6 +333,20 @@ impl SendState {
             }
             Err(failure) => self.give_up(source, id, failure),
         }
+        true
+    }
+
+    /// In a dry run, the receiver has other content.
+    fn end_different<S: Source + ?Sized>(&mut self, source: &mut S) -> bool {
+        let Current { id, .. } = self.current.take().expect("only called while a file is under way");
+        source.close(id);
+        let failure = Failure::from(FailCode::Differs);
+        self.out.put(|out| put_frame(out, FrameKind::Failed, |out| put_failed(out, id, &failure)));
+        if let Some(Pending { entry, .. }) = self.take_pending(id) {
+            self.totals.keep(&entry);
+            self.events.push_back(FileEvent::Kept(entry, Change::Content));
+        }
+        source.forget(id);
         true
     }
 

@@ -139,7 +139,8 @@ impl SendState {
             self.waiting.add(weight);
         }
         let (entry, change) = (Arc::new(entry), Change::default());
-        let pending = Pending { entry, weight, stage: Stage::Announced, change, is_answered, repairs: 0 };
+        let stage = Stage::Announced;
+        let pending = Pending { entry, weight, stage, change, is_answered, has_sent: false, repairs: 0 };
         self.pending.insert(id, pending);
     }
 

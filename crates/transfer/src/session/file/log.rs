@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use farhaul_session::{FailCode, Failure, FileEvent, Progress, SessionError, ShownPath, Side, escape};
+use farhaul_session::{Change, FailCode, Failure, FileEvent, Progress, SessionError, ShownPath, Side, escape};
 use farhaul_units::Instant;
 
 use super::Ledger;
@@ -204,11 +204,14 @@ impl FileLog {
                 let path = entry.path.to_bytes();
                 self.finished(&path);
                 self.ledger.add(&escape(&path), entry.size, &digest.to_string());
-                self.events.send(&Event::Placed(entry, digest, *change));
+                match change {
+                    Change::None | Change::Properties => self.events.send(&Event::Kept(entry, Some(digest), *change)),
+                    Change::Content | Change::New => self.events.send(&Event::Placed(entry, digest, *change)),
+                }
             }
             FileEvent::Kept(entry, change) => {
                 self.finished(&entry.path.to_bytes());
-                self.events.send(&Event::Kept(entry, *change));
+                self.events.send(&Event::Kept(entry, None, *change));
             }
             FileEvent::Made(entry, change) => self.events.send(&Event::Made(entry, *change)),
             FileEvent::LeftOut(path, failure) => self.events.send(&Event::LeftOut(path, failure)),

@@ -260,6 +260,10 @@ impl<T: Store> Store for Timed<T> {
         self.inner.has_unknown()
     }
 
+    fn compares_enough(&self) -> bool {
+        self.inner.compares_enough()
+    }
+
     fn zeros(&mut self, id: EntryId, offset: u64, count: u64) -> Result<(), Failure> {
         self.timed(|inner| inner.zeros(id, offset, count))
     }
