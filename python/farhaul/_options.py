@@ -107,6 +107,8 @@ class CopyOptions(SshOptions, total=False):
     """Accept a file that changes all the time as it was read last."""
     wait_for_space: bool
     """Wait up to 9 min while the disk of the target is full."""
+    modify_window: float
+    """Take times for the same that are no farther apart, in seconds. Default: 0, and the step of a file system that has one."""
 
 
 class ServeOptions(ConnectionOptions, total=False):

@@ -321,6 +321,7 @@ fn rules(keywords: &Keywords<'_>, archive: bool) -> PyResult<Rules> {
         },
         allow_changing: keywords.flag("allow_changing")?,
         wait_for_space: keywords.flag("wait_for_space")?,
+        modify_window: keywords.time("modify_window")?.unwrap_or_default(),
         filters: filters.chain(kept).collect(),
         shard: keywords.take::<String>("shard")?.map(|part| part_of(&part)).transpose()?,
     })

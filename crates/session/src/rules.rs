@@ -1,5 +1,7 @@
 //! The rules of a copy: what is kept, what is skipped, what is removed.
 
+use farhaul_units::Duration;
+
 use crate::field::{Fields, Malformed};
 use crate::shard::Shard;
 
@@ -27,6 +29,8 @@ pub struct Rules {
     pub allow_changing: bool,
     /// Whether the receiver waits for space while its disk is full. An older one does not.
     pub wait_for_space: bool,
+    /// Times that are no farther apart are taken for the same. An older receiver takes only equal ones.
+    pub modify_window: Duration,
     /// Names that take no part in the copy, as lines of a .gitignore file. A removal spares them.
     pub filters: Vec<Vec<u8>>,
     /// The part of the files that the sender sends. Senders that do not know of parts would send everything, so they get rules that
@@ -114,6 +118,8 @@ const ALLOW_CHANGING: u16 = 4;
 const DELETE: u16 = 8;
 const WHOLE: u16 = 16;
 const WAIT_FOR_SPACE: u16 = 32;
+/// The window of times stands at the end, in ms.
+const HAS_WINDOW: u16 = 64;
 /// Beside the skip rule: a part of the copy stands at the end.
 const HAS_SHARD: u8 = 0x80;
 
@@ -142,6 +148,7 @@ impl Rules {
             (DELETE, self.delete.is_some()),
             (WHOLE, self.whole),
             (WAIT_FOR_SPACE, self.wait_for_space),
+            (HAS_WINDOW, self.modify_window > Duration::ZERO),
         ];
         let flags = flags.iter().filter(|(_, set)| *set).fold(0, |all, (flag, _)| all | flag);
         out.push(kept);
@@ -167,6 +174,10 @@ impl Rules {
         }
         if let Some(shard) = self.shard {
             shard.encode(out);
+        }
+        if self.modify_window > Duration::ZERO {
+            let millis = u32::try_from(self.modify_window.as_millis()).unwrap_or(u32::MAX);
+            out.extend_from_slice(&millis.to_be_bytes());
         }
     }
 
@@ -209,6 +220,7 @@ impl Rules {
             filters.push(fields.bytes(length)?.to_vec());
         }
         let shard = if has_shard { Some(Shard::decode(fields)?) } else { None };
+        let millis = if flags & HAS_WINDOW == 0 { 0 } else { fields.u32()? };
         Ok(Self {
             keep,
             skip,
@@ -219,6 +231,7 @@ impl Rules {
             sync,
             allow_changing: flags & ALLOW_CHANGING != 0,
             wait_for_space: flags & WAIT_FOR_SPACE != 0,
+            modify_window: Duration::from_millis(millis.into()),
             filters,
             shard,
         })
@@ -241,6 +254,7 @@ mod tests {
             sync: Sync::Chunk,
             allow_changing: true,
             wait_for_space: true,
+            modify_window: Duration::from_millis(2_000),
             filters: vec![b"*.o".to_vec(), b"!keep.o".to_vec()],
             shard: Shard::new(3, 8).ok(),
         };

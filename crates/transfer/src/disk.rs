@@ -46,6 +46,7 @@ mod target;
 mod temporary;
 #[cfg(test)]
 mod tests;
+mod time_steps;
 
 mod umask;
 mod unfinished;

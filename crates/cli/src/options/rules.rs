@@ -3,10 +3,12 @@
 use std::fmt::Display;
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use farhaul_session::{Kept, Rules, Shard, Skip, Sync};
 use farhaul_transfer::lists;
+use farhaul_units::parse_duration;
 
 use crate::exit::Fault;
 
@@ -57,6 +59,9 @@ pub(crate) struct RulesOptions {
     /// Files that the target has are read by both sides then, as by --skip digest.
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Option<PathBuf>,
+    /// Take times for the same that are no farther apart: 2s. A file system that keeps times coarsely, as FAT, is found out without it
+    #[arg(long, value_name = "TIME", default_value = "0s", hide_default_value = true, value_parser = parse_duration)]
+    modify_window: Duration,
     /// Wait up to 9 min while the disk of the target is full, instead of ending the copy
     #[arg(long)]
     wait_for_space: bool,
@@ -117,6 +122,7 @@ impl RulesOptions {
             },
             allow_changing: self.allow_changing,
             wait_for_space: self.wait_for_space,
+            modify_window: self.modify_window,
             filters: self.filters()?,
             shard: self.shard,
         })

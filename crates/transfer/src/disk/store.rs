@@ -16,7 +16,7 @@ use rustix::fs::Stat;
 
 use super::commits::{Commits, Complete, DirectoryCommit, FileCommit};
 use super::compared::{Compared, Same};
-use super::directory::{Directory, is_same, mtime, no_modes_here};
+use super::directory::{Directory, is_same, no_modes_here};
 use super::ends::Ends;
 use super::failure::failure;
 use super::known::KnownChunks;
@@ -31,6 +31,7 @@ use super::source_file::size;
 use super::surplus::Surplus;
 use super::target::Target;
 use super::temporary::refuse_reserved;
+use super::time_steps::TimeSteps;
 use super::umask::umask;
 use crate::keys::Permit;
 
@@ -58,6 +59,7 @@ pub struct DiskStore {
     /// Existing files that are compared, until their content comes.
     compared: BTreeMap<EntryId, Compared>,
     known: KnownChunks,
+    time_steps: TimeSteps,
     files: BTreeMap<EntryId, Open>,
     commits: Commits,
     surplus: Surplus,
@@ -153,6 +155,7 @@ impl DiskStore {
             remains: BTreeMap::new(),
             compared: BTreeMap::new(),
             known: KnownChunks::default(),
+            time_steps: TimeSteps::default(),
             files: BTreeMap::new(),
             commits: Commits::default(),
             surplus: Surplus::default(),
@@ -214,14 +217,21 @@ impl DiskStore {
     }
 
     /// Whether the target has the file `there`, as the rules have it. Its other properties are set then.
-    fn has(&self, place: &StoredPlace, entry: &Entry, there: &Stat) -> Result<Option<Change>, Failure> {
-        match self.rules.skip {
+    fn has(&mut self, place: &StoredPlace, entry: &Entry, there: &Stat) -> Result<Option<Change>, Failure> {
+        let skip = self.rules.skip;
+        match skip {
             Skip::Exists => Ok(Some(Change::None)),
-            Skip::SizeTime if entry.size == size(there) && is_same_time(entry, there) => {
+            Skip::SizeTime if entry.size == size(there) && self.is_same_time(place, entry, there) => {
                 self.set_properties(place, entry, there).map(Some)
             }
             _ => Ok(None),
         }
+    }
+
+    /// Whether a file has the time of the source.
+    fn is_same_time(&mut self, place: &StoredPlace, entry: &Entry, there: &Stat) -> bool {
+        let (window, dry_run) = (self.rules.modify_window, self.rules.dry_run);
+        self.time_steps.is_same((entry.mtime, there), &place.directory, window, dry_run)
     }
 
     /// Gives an existing file the properties that the copy keeps.
@@ -550,12 +560,6 @@ impl Drop for DiskStore {
         self.places.leave();
         self.remove_made();
     }
-}
-
-/// Whether a file has the time of the source. Some file systems keep whole seconds.
-fn is_same_time(entry: &Entry, there: &Stat) -> bool {
-    let time = mtime(there);
-    time == entry.mtime || time.nanos == 0 && time.seconds == entry.mtime.seconds
 }
 
 fn not_open() -> Failure {

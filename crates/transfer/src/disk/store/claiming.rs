@@ -3,7 +3,7 @@
 use farhaul_session::{CHUNK_LEN, Change, Entry, EntryId, Failure, Skip, Store, chunk_count};
 use rustix::fs::Stat;
 
-use super::{DiskStore, Open, is_same_time};
+use super::{DiskStore, Open};
 use crate::disk::compared::Compared;
 use crate::disk::failure::failure;
 use crate::disk::known::{Chunks, Claimed, Held};
@@ -16,8 +16,8 @@ const MOST_REMAINS: usize = 32;
 
 impl DiskStore {
     /// Whether the properties of an existing file are those of the source, if it has the content.
-    fn compare_properties(&self, place: &StoredPlace, entry: &Entry, there: &Stat) -> Result<Change, Failure> {
-        if !is_same_time(entry, there) {
+    fn compare_properties(&mut self, place: &StoredPlace, entry: &Entry, there: &Stat) -> Result<Change, Failure> {
+        if !self.is_same_time(place, entry, there) {
             return Ok(Change::Properties);
         }
         let wanted = self.writer.wanted(entry, false);
