@@ -131,7 +131,13 @@ fn two_remote_hosts_without_udp_between_them_copy_through_ssh_and_this_is_said()
     assert_eq!(run.end()["error"]["code"], "UDP_BLOCKED");
     let run = far.copies(&format!("{SOON} far:'{}' third:'{there}'", scratch.at("missing")));
     fails(&run, 3, &["far: ", "missing"]);
-    assert_eq!(scratch.names("there"), ["back", "tree"]);
+    // The errors of the receiver arrive as well: before the copy, and of a file.
+    let run = far.copies(&format!("{SOON} far:'{file}' third:'{}/a/b'", scratch.at("nowhere")));
+    fails(&run, 7, &["on the other side (third)", "nowhere/a/b"]);
+    scratch.dir("there/taken/file");
+    let run = far.copies(&format!("{SOON} -r far:'{}' third:'{there}/taken'", scratch.at("tree/file")));
+    fails(&run, 3, &["file", "something else is in the way"]);
+    assert_eq!(scratch.names("there"), ["back", "taken", "tree"]);
 }
 
 #[test]
