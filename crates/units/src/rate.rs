@@ -81,7 +81,8 @@ impl fmt::Display for Rate {
 impl FromStr for Rate {
     type Err = ParseQuantityError;
 
-    /// Reads `10gbit`, `950mbit`, `2.5Gbit/s`, `64kbit`, `800bit`. Units such as `MB/s` are bytes and count eightfold.
+    /// Reads `10gbit`, `950mbit`, `2.5Gbit/s`, `64kbit`, `800bit`, and as iperf3 does `50M`, `1g`. Units such as `MB/s` are bytes and count
+    /// eightfold.
     ///
     /// A bare number is refused.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -89,11 +90,14 @@ impl FromStr for Rate {
         let unit = unit.trim_end_matches("/s").trim_end_matches("ps");
         let bits = match unit.to_ascii_lowercase().as_str() {
             "bit" | "bits" => 1.0,
-            "kbit" => 1e3,
-            "mbit" => 1e6,
-            "gbit" => 1e9,
-            "tbit" => 1e12,
+            "k" | "kbit" => 1e3,
+            "m" | "mbit" => 1e6,
+            "g" | "gbit" => 1e9,
+            "t" | "tbit" => 1e12,
             _ => match unit {
+                "kb" | "Kb" => 1e3,
+                "Mb" => 1e6,
+                "Gb" => 1e9,
                 "kB" | "KB" => 8e3,
                 "MB" => 8e6,
                 "GB" => 8e9,
@@ -129,6 +133,9 @@ mod tests {
             ("2.5Gbit/s", 2_500_000_000),
             ("64kbit", 64_000),
             ("1MB/s", 8_000_000),
+            ("50M", 50_000_000),
+            ("1g", 1_000_000_000),
+            ("300Mbps", 300_000_000),
         ] {
             assert_eq!(text.parse::<Rate>(), Ok(Rate(bits)), "{text}");
         }
