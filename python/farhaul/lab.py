@@ -152,7 +152,7 @@ class Result:
         self.world: str = outcome["world"]
         self.drawings = [Drawing(**drawing) for drawing in outcome["drawings"]]
         self.judged: list[dict[str, Any]] = outcome["scores"]
-        """The scores: ``id``, ``says``, ``met``, ``measured``, …"""
+        """The scores: ``id``, ``says``, ``met`` (``None`` if the quick form has no points for it), ``measured``, …"""
         self.published: list[dict[str, Any]] = outcome["published"]
         """The numbers that the paper reports."""
         self.records: list[dict[str, Any]] = outcome["records"]
@@ -167,8 +167,8 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Whether every score is met."""
-        return all(score["met"] for score in self.judged)
+        """Whether every score is met that could be judged. The quick form of a figure may have no points for some."""
+        return all(score["met"] is not False for score in self.judged)
 
     def points(self) -> pandas.DataFrame:
         """A row for each run: its curve, its place on each axis, its seed, and its metrics."""
@@ -237,8 +237,8 @@ class Result:
         return self.drawings[0].svg if self.drawings else None
 
     def __repr__(self) -> str:
-        met = sum(score["met"] for score in self.judged)
-        scores = f", {met} of {len(self.judged)} scores met" if self.judged else ""
+        judged = [score["met"] for score in self.judged if score["met"] is not None]
+        scores = f", {sum(judged)} of {len(judged)} scores met" if judged else ""
         return f"<farhaul.lab.Result {self.id}: {len(self.records)} runs{scores}>"
 
 

@@ -27,6 +27,8 @@ pub struct ScoreResult {
     pub holds: usize,
     /// The share of places where the bound must hold.
     pub share: f64,
+    /// Whether the form that was run has points for it. The quick form of a figure may have none, and says nothing then.
+    pub applies: bool,
     /// The place furthest from holding, or closest to failing.
     pub worst: Option<Worst>,
     /// The reason why some place has no result.
@@ -101,10 +103,11 @@ impl ScoreResult {
     }
 }
 
-/// The number of scores that are met, and of all.
+/// The number of scores that are met, and of all that could be judged.
 #[must_use]
 pub fn count(scores: &[ScoreResult]) -> (usize, usize) {
-    (scores.iter().filter(|score| score.met).count(), scores.len())
+    let judged = || scores.iter().filter(|score| score.applies);
+    (judged().filter(|score| score.met).count(), judged().count())
 }
 
 /// All scores of a figure, in the scenario's order. `measurements` holds the figure and those to which it refers.
@@ -126,8 +129,10 @@ fn evaluate_one(figure: &FigureResult, score: &ScoreSpec, measurements: &Measure
     // Metrics differ if they do so in one place, so there the best place decides.
     let decides = if let Demand::Differs { .. } = score.must { tally.best } else { tally.worst };
     let untrue = untrue(figure, score, measurements);
+    let applies = tally.places > 0 || !figure.quick || judged.is_err();
     let trouble = match judged {
         _ if untrue.is_some() => untrue.clone(),
+        Ok(()) if !applies => Some("not judged: the quick form has none of its points".to_owned()),
         Err(why) => Some(why),
         Ok(()) if tally.places == 0 => Some("no data: the score applies to no point of the grid".to_owned()),
         Ok(()) => tally
@@ -139,6 +144,7 @@ fn evaluate_one(figure: &FigureResult, score: &ScoreSpec, measurements: &Measure
         says: score.says.clone(),
         source: score.source,
         met: enough && tally.places > 0 && untrue.is_none(),
+        applies,
         places: tally.places,
         holds: tally.holds,
         share,

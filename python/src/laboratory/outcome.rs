@@ -50,7 +50,7 @@ pub(super) fn object<'py>(py: Python<'py>, figure: &FigureResult) -> PyResult<Bo
                     "id": score.id,
                     "says": score.says,
                     "source": if score.source == ScoreSource::Paper { "paper" } else { "ours" },
-                    "met": score.met,
+                    "met": score.applies.then_some(score.met),
                     "holds": score.holds,
                     "places": score.places,
                     "worst": score.worst.as_ref().and_then(Worst::numbers),

@@ -48,8 +48,13 @@ fn only_the_points_that_are_meant_count() {
     assert!(result.met);
     assert_eq!(result.places, 4);
     let none = evaluated(&grid_figure(vec![score("fills", holds("utilisation >= 0.98", 1.0), Some("rate > 1gbit"))]));
-    assert!(!none.met);
+    assert!(!none.met && none.applies, "the full form must have them");
     assert!(none.measured().contains("no point of the grid"));
+    let mut quick = grid_figure(vec![score("fills", holds("utilisation >= 0.98", 1.0), Some("rate > 1gbit"))]);
+    quick.quick = true;
+    let open = evaluated(&quick);
+    assert!(!open.applies && open.measured().contains("not judged"), "{open:?}");
+    assert_eq!(count(&[open]), (0, 0), "neither met nor missed");
 }
 
 #[test]

@@ -11,9 +11,12 @@ use serde_json::{Value, json};
 use crate::exit::{Code, Fault};
 use crate::output::{print, print_json};
 
-/// List the figures with their papers and required scores
+/// List the figures with their papers, and by choice their required scores
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
+    /// Print what each figure shows, and the scores that it must meet
+    #[arg(long)]
+    scores: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -35,10 +38,16 @@ pub(super) fn run(args: &ListArgs) -> Result<(), Fault> {
             writeln!(text, "{words}").expect("writing to a String cannot fail");
         };
         line(format_args!("{:<width$}  {} ({}, {})", info.id, info.title, info.paper, info.source));
+        if !args.scores {
+            continue;
+        }
         line(format_args!("{:<width$}  {}", "", info.shows));
         for score in &experiment.scenario.scores {
             line(format_args!("{:<width$}  · {}", "", score.says));
         }
+    }
+    if !args.scores {
+        text.push_str("What each must show: farhaul lab list --scores. ");
     }
     text.push_str("Run some of them: farhaul lab run ID…. Run all in their quick form: farhaul lab run --quick.\n");
     print(&text);

@@ -202,7 +202,7 @@ fn scores(scores: &[ScoreResult], world: Option<World>) -> String {
         let _ = writeln!(
             rows,
             "<tr><td class=\"state\">{}</td><td>{}<span class=\"by\">{}</span></td><td>{whose}</td><td class=\"n\">{}</td></tr>",
-            mark(score.met),
+            mark(score),
             escape(&score.says),
             escape(&score.detail()),
             escape(&by)
@@ -216,8 +216,12 @@ fn scores(scores: &[ScoreResult], world: Option<World>) -> String {
     )
 }
 
-fn mark(met: bool) -> &'static str {
-    if met { "<span class=\"met\">✓\u{a0}met</span>" } else { "<span class=\"unmet\">✗\u{a0}not met</span>" }
+const fn mark(score: &ScoreResult) -> &'static str {
+    match (score.applies, score.met) {
+        (false, _) => "open",
+        (true, true) => "<span class=\"met\">✓\u{a0}met</span>",
+        (true, false) => "<span class=\"unmet\">✗\u{a0}not met</span>",
+    }
 }
 
 /// The table of published numbers beside ours.

@@ -85,7 +85,7 @@ impl FigureTally {
         let (met, all) = score::count(&scores);
         self.met += met;
         self.scores += all;
-        let unmet = scores.iter().filter(|score| !score.met);
+        let unmet = scores.iter().filter(|score| score.applies && !score.met);
         self.unmet.extend(unmet.map(|score| format!("{}/{}", result.info.id, score.id)));
         if self.output.is_json() {
             self.output.record_value(&record(result, &scores, &folder));
@@ -104,7 +104,11 @@ impl FigureTally {
         text.push('\n');
         text.push_str(table);
         for score in scores {
-            let mark = if score.met { "met    " } else { "NOT met" };
+            let mark = match (score.applies, score.met) {
+                (false, _) => "open   ",
+                (true, true) => "met    ",
+                (true, false) => "NOT met",
+            };
             text.push_str(&format!("score {}: {mark} {}\n", score.id, score.says));
             text.push_str(&format!("      {}\n", score.measured()));
         }
@@ -158,7 +162,7 @@ fn others(results: &[FigureResult], place: usize, out: &Path) -> Vec<FigureResul
 fn record(result: &FigureResult, scores: &[ScoreResult], folder: &Path) -> Value {
     let scores: Vec<Value> = scores
         .iter()
-        .map(|score| json!({ "id": score.id, "says": score.says, "met": score.met, "measured": score.measured() }))
+        .map(|score| json!({ "id": score.id, "says": score.says, "met": score.applies.then_some(score.met), "measured": score.measured() }))
         .collect();
     json!({
         "event": "figure",
