@@ -105,10 +105,11 @@ impl Demo<'_> {
             self.output.warn(&warning);
         }
         let root = scratch.inbox().to_string_lossy().into_owned();
-        let mut server = testbed.receiver(self.context, &["serve", "--plain", "--json", "--root", &root])?;
+        let settings = scratch.settings();
+        let mut server = testbed.receiver(self.context, &settings, &["serve", "--json", "--root", &root])?;
         let local = server.wait_for("start")?["local"].as_str().unwrap_or_default().to_owned();
         let address = testbed.way_to(&local, &self.output)?;
-        let copied = self.copy(&testbed, &file, &address, size);
+        let copied = self.copy(&testbed, &settings, (&file, size), &address);
         let received = copied.and_then(|copied| Ok((copied, server.wait_for("end")?)));
         drop(server);
         let compares = matches!(testbed, Testbed::Hosts { .. });
@@ -221,13 +222,19 @@ impl Demo<'_> {
     }
 
     /// Runs the sending process. Returns its `end` record, and the goodput of each interval.
-    fn copy(&self, testbed: &Testbed, file: &Path, address: &str, size: u64) -> Result<(Value, Vec<u64>), Fault> {
+    fn copy(
+        &self,
+        testbed: &Testbed,
+        settings: &Path,
+        (file, size): (&Path, u64),
+        address: &str,
+    ) -> Result<(Value, Vec<u64>), Fault> {
         let file = file.to_string_lossy();
         let (to, controller) = (format!("udt://{address}/"), self.args.controller.to_string());
         // Every demonstration is the first one over its path.
-        let options =
-            ["copy", "--plain", "--json", "--no-path-memory", "--interval", INTERVAL, "--controller", &controller];
-        let mut copy = testbed.sender(self.context, &[&options[..], &["--", &file, &to]].concat())?;
+        let options = ["copy", "--json", "--no-path-memory", "--interval", INTERVAL, "--controller", &controller];
+        let key = ["--host-key-policy", "accept-new", "--", &file, &to];
+        let mut copy = testbed.sender(self.context, settings, &[&options[..], &key].concat())?;
         let bar = progress::bar(Some(size));
         self.output.attach(bar.clone());
         let mut curve = Vec::new();

@@ -1,6 +1,7 @@
 //! A child process of this program, with its records.
 
 use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,9 +29,10 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Starts the child with `spawn`.
+    /// Starts the child with `spawn`, which has its settings and its key in the folder `settings`.
     pub(super) fn start(
         context: &Context,
+        settings: &Path,
         arguments: &[&str],
         spawn: impl FnOnce(&mut Command) -> io::Result<std::process::Child>,
     ) -> Result<Self, Fault> {
@@ -42,8 +44,8 @@ impl Child {
         });
         command
             .args(arguments)
-            // Ignore settings files, so that the demo is the same for every user.
-            .env("XDG_CONFIG_HOME", "/dev/null")
+            // No settings of the user, so that the demo is the same for everybody, and leaves no key behind.
+            .env("XDG_CONFIG_HOME", settings)
             .env("XDG_CONFIG_DIRS", "/dev/null")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -77,6 +77,11 @@ impl Scratch {
         &self.path
     }
 
+    /// The folder of the settings and keys of both sides.
+    pub(super) fn settings(&self) -> PathBuf {
+        self.path.join("settings")
+    }
+
     /// The receiving side's directory.
     pub(super) fn inbox(&self) -> PathBuf {
         self.path.join("received")

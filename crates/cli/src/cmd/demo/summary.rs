@@ -134,7 +134,7 @@ impl DemoResult {
         }
         lines.push(String::new());
         lines.push(style.dim(
-            "  Not encrypted: plain UDT4. Between two hosts: `farhaul serve` on one, `farhaul copy` on the other.",
+            "  Encrypted, as every copy. Between two hosts: `farhaul serve` on one, `farhaul copy` on the other.",
         ));
         lines
     }

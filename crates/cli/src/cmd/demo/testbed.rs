@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::process::{self, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,14 +84,14 @@ impl Testbed {
     }
 
     /// Starts the receiving process, which listens on a port of its choice.
-    pub(super) fn receiver(&self, context: &Context, arguments: &[&str]) -> Result<Child, Fault> {
+    pub(super) fn receiver(&self, context: &Context, settings: &Path, arguments: &[&str]) -> Result<Child, Fault> {
         let address = match self {
             Self::Hosts { emulation, far, .. } => emulation.ipv4(*far),
             Self::Relay { .. } => Ipv4Addr::LOCALHOST,
         };
         let listen = SocketAddr::from((address, 0)).to_string();
         let arguments = [arguments, &["--listen", &listen]].concat();
-        Child::start(context, &arguments, |command| match self {
+        Child::start(context, settings, &arguments, |command| match self {
             Self::Hosts { emulation, far, .. } => emulation.spawn(*far, command),
             Self::Relay { .. } => spawn_beside(command),
         })
@@ -115,8 +116,8 @@ impl Testbed {
     }
 
     /// Starts the sending process.
-    pub(super) fn sender(&self, context: &Context, arguments: &[&str]) -> Result<Child, Fault> {
-        Child::start(context, arguments, |command| match self {
+    pub(super) fn sender(&self, context: &Context, settings: &Path, arguments: &[&str]) -> Result<Child, Fault> {
+        Child::start(context, settings, arguments, |command| match self {
             Self::Hosts { emulation, near, .. } => emulation.spawn(*near, command),
             Self::Relay { .. } => spawn_beside(command),
         })
