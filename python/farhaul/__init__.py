@@ -30,6 +30,7 @@ from ._errors import (
     NotFoundError,
     PermissionDeniedError,
     RefusedError,
+    UnresolvedError,
     UsageError,
 )
 from ._farhaul import (
@@ -88,6 +89,7 @@ __all__ = [
     "StreamReader",
     "StreamServer",
     "StreamWriter",
+    "UnresolvedError",
     "UsageError",
     "__version__",
     "connect",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import errno
+import socket
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -80,6 +81,10 @@ class RefusedError(Error, ConnectionRefusedError):
     """The peer answered and refused the connection."""
 
 
+class UnresolvedError(Error, socket.gaierror):
+    """A host name has no address."""
+
+
 class LostError(Error, ConnectionResetError):
     """The connection ended before its time."""
 
@@ -127,15 +132,22 @@ _ERRNO: dict[str, int] = {
     "PEER_REFUSED": errno.ECONNREFUSED,
     "BUSY": errno.ECONNREFUSED,
     "PEER_LOST": errno.ECONNRESET,
+    "ENDED_EARLY": errno.ECONNRESET,
+    "CLOSED": errno.EBADF,
+    "FINISHED": errno.EPIPE,
+    "MESSAGE_TOO_LONG": errno.EMSGSIZE,
+    "TOO_MANY_CONNECTIONS": errno.EAGAIN,
     "SOURCE_CHANGED": errno.EBUSY,
     "ADDRESS_IN_USE": errno.EADDRINUSE,
     "ADDRESS_UNAVAILABLE": errno.EADDRNOTAVAIL,
+    "NAME_UNRESOLVED": socket.EAI_NONAME,
     "NO_ROUTE": errno.ENETUNREACH,
     "UNSUPPORTED": errno.EOPNOTSUPP,
     "USAGE": errno.EINVAL,
     "DISK_FULL": errno.ENOSPC,
     "PROTOCOL": errno.EPROTO,
     "INTERRUPTED": errno.ECANCELED,
+    "HUNG_UP": errno.ECANCELED,
     "TERMINATED": errno.ECANCELED,
 }
 
@@ -156,11 +168,15 @@ _CLASS: dict[str, type[Error]] = {
     "TIMED_OUT": ConnectTimeoutError,
     "PEER_REFUSED": RefusedError,
     "BUSY": RefusedError,
+    "NAME_UNRESOLVED": UnresolvedError,
     "PEER_LOST": LostError,
+    "ENDED_EARLY": LostError,
+    "MESSAGE_TOO_LONG": UsageError,
     "INTEGRITY": IntegrityError,
     "SOURCE_CHANGED": FileChangedError,
     "USAGE": UsageError,
     "INTERRUPTED": CancelledError,
+    "HUNG_UP": CancelledError,
     "TERMINATED": CancelledError,
     "FORKED": ForkedError,
     "IN_CALLBACK": UsageError,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use farhaul::units::{Duration, Instant};
 use farhaul_session::{EntryKind, Failure, Kept, NoShard, Rules, Shard, Skip, Sync};
 use farhaul_transfer::bond::Flows;
-use farhaul_transfer::{Cancellation, Code, Copy, Environment, Error, Event, Location, Report as Figures};
+use farhaul_transfer::{Cancellation, Code, Copy, Environment, Error, Event, Location, Report as Figures, code_of};
 use farhaul_udp::Clock;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -126,7 +126,7 @@ impl Tally {
             && report.files == Some(0)
             && report.failed == Some(1)
         {
-            error.code = only.code.into();
+            error.code = code_of(only.code);
         }
         let failures = failures.into_iter().map(|(path, failure)| (path, failure.to_string())).collect();
         with_failures(error, failures)

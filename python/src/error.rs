@@ -1,9 +1,11 @@
 //! Failures as exceptions.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io;
 
 use farhaul::{Error as ConnectionError, units::Duration};
+use farhaul_transfer::text::worded;
 use farhaul_transfer::{Code, Error, Report as Figures};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -12,12 +14,8 @@ use crate::controller::failure_of;
 use crate::gate::hold;
 use crate::report::Report;
 
-/// The code of a call whose own time-out passed. The connection survives.
-const TIMED_OUT: &str = "TIMED_OUT";
 /// The code of an object that belongs to the parent process.
 const FORKED: &str = "FORKED";
-/// The code of a controller that raised an exception.
-const CONTROLLER_FAILED: &str = "CONTROLLER_FAILED";
 /// The code of a call from a controller's callback.
 const IN_CALLBACK: &str = "IN_CALLBACK";
 
@@ -28,7 +26,11 @@ pub(crate) fn raised(error: Error) -> PyErr {
 
 /// The same with the files that failed, and their reasons.
 pub(crate) fn with_failures(error: Error, failures: Vec<(String, String)>) -> PyErr {
-    let Error { code, message, remedy, report, .. } = error;
+    let Error { code, message, remedy, controller, report, .. } = error;
+    // The exception of a controller in Python says more than its end.
+    if let Some(failure) = controller.as_deref().and_then(failure_of) {
+        return failure.raised();
+    }
     exception(code.symbol(), &message, remedy.as_deref(), (report.map(|report| *report), failures))
 }
 
@@ -41,16 +43,7 @@ pub(crate) fn usage(message: impl Into<String>) -> PyErr {
 pub(crate) fn of_connection(error: &ConnectionError, peer: &dyn Display) -> PyErr {
     match error {
         ConnectionError::TimedOut(after) => timed_out(*after),
-        ConnectionError::Cancelled => raised(Error::new(Code::Interrupted, "it was cancelled")),
-        ConnectionError::NoHalfClose | ConnectionError::FixedCap | ConnectionError::FixedController => {
-            raised(Error::new(Code::Unsupported, error.to_string()))
-        }
-        ConnectionError::EndedEarly { .. } => raised(Error::new(Code::PeerLost, error.to_string())),
-        ConnectionError::MessageTooLong { .. } | ConnectionError::WrongFamily { .. } => usage(error.to_string()),
-        ConnectionError::File { .. } | ConnectionError::FileTooShort { .. } => {
-            raised(Error::new(Code::LocalIo, error.to_string()))
-        }
-        ConnectionError::ListenerClosed => raised(Error::new(Code::Failed, error.to_string())),
+        ConnectionError::Cancelled => raised(Error::new(error.code(), "it was cancelled")),
         error => raised(Error::of_connection(error, peer)),
     }
 }
@@ -66,7 +59,7 @@ pub(crate) fn of_io(error: &io::Error, peer: &dyn Display) -> PyErr {
 
 /// The exception for a call that had no result within its time-out.
 pub(crate) fn timed_out(after: Duration) -> PyErr {
-    exception(TIMED_OUT, &format!("no result within {} s", after.as_secs_f64()), None, (None, Vec::new()))
+    exception(Code::TimedOut.symbol(), &format!("no result within {} s", after.as_secs_f64()), None, (None, Vec::new()))
 }
 
 /// The exception for the use of an object of the parent process.
@@ -82,19 +75,13 @@ pub(crate) fn forked() -> PyErr {
 
 /// The exception for a controller that raised one. Its cause has the traceback.
 pub(crate) fn controller_failed(message: &str) -> PyErr {
-    exception(CONTROLLER_FAILED, message, None, (None, Vec::new()))
+    exception(Code::ControllerFailed.symbol(), message, None, (None, Vec::new()))
 }
 
 /// The exception for a call from a controller's callback.
 pub(crate) fn in_callback() -> PyErr {
     let message = "a controller's callback cannot call the library: it holds the port that the call would wait for";
     exception(IN_CALLBACK, message, Some("note what to do, and let another thread do it"), (None, Vec::new()))
-}
-
-/// The name of the controller of which a failure tells (`farhaul_cc::ControllerFailure`).
-fn failed_controller(message: &str) -> Option<&str> {
-    let (_, rest) = message.split_once("the congestion controller '")?;
-    rest.split_once("' failed").map(|(name, _)| name)
 }
 
 fn exception(
@@ -104,10 +91,6 @@ fn exception(
     (report, failures): (Option<Figures>, Vec<(String, String)>),
 ) -> PyErr {
     static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    // The exception of a controller in Python says more than its end.
-    if let Some(failure) = failed_controller(message).and_then(failure_of) {
-        return failure.raised();
-    }
     Python::attach(|py| {
         let _passing = hold(py);
         let made = MAKE.import(py, "farhaul._errors", "_error").and_then(|make| {
@@ -118,26 +101,7 @@ fn exception(
     })
 }
 
-/// Words for people who call functions: `--host-key` is their `host_key=`. Commands between backticks stay as they are.
-fn in_python(words: &str) -> String {
-    let mut text = String::with_capacity(words.len());
-    for (index, part) in words.split('`').enumerate() {
-        if index > 0 {
-            text.push('`');
-        }
-        if index % 2 == 1 {
-            text.push_str(part);
-            continue;
-        }
-        let mut pieces = part.split("--");
-        text.push_str(pieces.next().unwrap_or_default());
-        for piece in pieces {
-            let end = piece.find(|c: char| !(c.is_ascii_lowercase() || c == '-')).unwrap_or(piece.len());
-            match piece.split_at(end) {
-                ("", rest) => text.extend(["--", rest]),
-                (name, rest) => text.extend([&*name.replace('-', "_"), "=", rest]),
-            }
-        }
-    }
-    text
+/// Words for people who call functions: the option ‹host-key› is their `host_key=`.
+fn in_python(words: &str) -> Cow<'_, str> {
+    worded(words, |name| format!("{}=", name.replace('-', "_")))
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhaul::units::{Duration, Instant};
 use farhaul_session::{Failure, escape};
-use farhaul_transfer::{Code, Event};
+use farhaul_transfer::{Event, code_of};
 use farhaul_udp::Clock;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -84,5 +84,5 @@ impl State {
 }
 
 fn why(failure: &Failure) -> Value {
-    json!({ "error": failure.to_string(), "code": Code::from(failure.code).symbol() })
+    json!({ "error": failure.to_string(), "code": code_of(failure.code).symbol() })
 }

@@ -215,7 +215,12 @@ fn fault(error: &LabError) -> Error {
     let code = match error {
         LabError::Scenario(_) | LabError::NoFigure { .. } | LabError::Refused { .. } => Code::Usage,
         LabError::Stopped => Code::Interrupted,
+        LabError::Controller { .. } => Code::ControllerFailed,
         _ => Code::Failed,
     };
-    Error::new(code, error.to_string())
+    let controller = match error {
+        LabError::Controller { failure, .. } => Some(failure.controller.as_str().to_owned()),
+        _ => None,
+    };
+    Error { controller, ..Error::new(code, error.to_string()) }
 }

@@ -1,7 +1,8 @@
 //! A failure before it crosses the border: its code and its message.
 
-use farhaul::{ConnectError, ConnectionLost, Error as ConnectionError, security};
+use farhaul::{ConnectionLost, Error as ConnectionError, security};
 use farhaul_transfer::Error as TransferError;
+use farhaul_transfer::text::worded;
 
 use crate::result::FarhaulResult;
 
@@ -36,7 +37,9 @@ impl From<ConnectionError> for Fault {
 
 impl From<TransferError> for Fault {
     fn from(error: TransferError) -> Self {
-        Self::new(FarhaulResult::of_code(error.code), error.to_string())
+        // Options are fields and functions here.
+        let message = worded(&error.to_string(), |name| name.replace('-', "_")).into_owned();
+        Self::new(FarhaulResult::of_code(error.code), message)
     }
 }
 
@@ -52,66 +55,11 @@ impl From<security::IdentityError> for Fault {
     }
 }
 
+/// The result for the kind of failure. Of a connection that is over, it tells how the peer left.
 fn of_connection(error: &ConnectionError) -> FarhaulResult {
-    use FarhaulResult as R;
     match error {
-        ConnectionError::Bind { source, .. } | ConnectionError::BindTcp { source, .. } => match source.kind() {
-            std::io::ErrorKind::AddrInUse => R::AddressInUse,
-            _ => R::AddressUnavailable,
-        },
-        ConnectionError::Resolve(_) => R::NameUnresolved,
-        ConnectionError::InvalidOption { .. }
-        | ConnectionError::Controller(_)
-        | ConnectionError::NoProtection
-        | ConnectionError::NoPlainClients => R::InvalidArgument,
-        ConnectionError::System { .. } | ConnectionError::DriverStopped => R::System,
-        ConnectionError::WrongFamily { .. } => R::NoRoute,
-        ConnectionError::Connect(error) => of_connect(error),
-        ConnectionError::Unreachable { source, .. } => match source.kind() {
-            std::io::ErrorKind::HostUnreachable | std::io::ErrorKind::NetworkUnreachable => R::NoRoute,
-            _ => R::ConnectTimeout,
-        },
-        ConnectionError::Lost(lost) => of_lost(*lost),
-        ConnectionError::Finished => R::Finished,
-        ConnectionError::NoHalfClose | ConnectionError::FixedCap | ConnectionError::FixedController => R::Unsupported,
-        ConnectionError::MessageTooLong { .. } => R::MessageTooLong,
-        ConnectionError::EndedEarly { .. } | ConnectionError::FileTooShort { .. } => R::EndedEarly,
-        ConnectionError::File { .. } => R::LocalIo,
-        ConnectionError::TimedOut(_) => R::TimedOut,
-        ConnectionError::Cancelled => R::Cancelled,
-        ConnectionError::AlreadyListening => R::AddressInUse,
-        ConnectionError::ListenerClosed => R::Closed,
-        _ => R::Failed,
-    }
-}
-
-const fn of_connect(error: &ConnectError) -> FarhaulResult {
-    match error {
-        ConnectError::TooManyConnections(_) => FarhaulResult::TooManyConnections,
-        ConnectError::InvalidAddress => FarhaulResult::InvalidArgument,
-        ConnectError::AlreadyConnected | ConnectError::RendezvousUnderWay => FarhaulResult::AddressInUse,
-        ConnectError::StreamsOnly => FarhaulResult::Unsupported,
-        ConnectError::NoTrust => FarhaulResult::NotAdmitted,
-        _ => FarhaulResult::Failed,
-    }
-}
-
-fn of_lost(lost: ConnectionLost) -> FarhaulResult {
-    match lost {
-        ConnectionLost::ClosedLocally => FarhaulResult::Closed,
-        ConnectionLost::ClosedByPeer => FarhaulResult::ClosedByPeer,
-        ConnectionLost::Aborted | ConnectionLost::PeerError(_) => FarhaulResult::Aborted,
-        ConnectionLost::UdpBlocked(_) => FarhaulResult::UdpBlocked,
-        ConnectionLost::ConnectTimeout(_) => FarhaulResult::ConnectTimeout,
-        ConnectionLost::Refused | ConnectionLost::ChannelRefused => FarhaulResult::Refused,
-        ConnectionLost::PeerSilent(_) | ConnectionLost::NoProgress(_) | ConnectionLost::TooSlow { .. } => {
-            FarhaulResult::PeerLost
-        }
-        ConnectionLost::PeerIncompatible(_) | ConnectionLost::PeerMisbehaved(_) => FarhaulResult::Protocol,
-        ConnectionLost::Insecure(fault) => match fault {
-            security::SecurityFault::UnknownKey | security::SecurityFault::NotAdmitted => FarhaulResult::NotAdmitted,
-            _ => FarhaulResult::Handshake,
-        },
-        _ => FarhaulResult::PeerLost,
+        ConnectionError::Lost(ConnectionLost::ClosedByPeer) => FarhaulResult::ClosedByPeer,
+        ConnectionError::Lost(ConnectionLost::Aborted | ConnectionLost::PeerError(_)) => FarhaulResult::Aborted,
+        error => FarhaulResult::of_code(error.code()),
     }
 }

@@ -175,6 +175,13 @@ impl FarhaulResult {
     pub(crate) const fn of_code(code: Code) -> Self {
         match code {
             Code::Busy => Self::Busy,
+            Code::TooManyConnections => Self::TooManyConnections,
+            Code::System => Self::System,
+            Code::Closed => Self::Closed,
+            Code::Finished => Self::Finished,
+            Code::TimedOut => Self::TimedOut,
+            Code::EndedEarly => Self::EndedEarly,
+            Code::MessageTooLong => Self::MessageTooLong,
             Code::Usage => Self::InvalidArgument,
             Code::NotFound => Self::NotFound,
             Code::AlreadyExists => Self::AlreadyExists,
@@ -204,7 +211,7 @@ impl FarhaulResult {
             Code::PeerLost | Code::IdleTimeout => Self::PeerLost,
             Code::Protocol => Self::Protocol,
             Code::Handshake => Self::Handshake,
-            Code::Interrupted | Code::Terminated => Self::Cancelled,
+            Code::Interrupted | Code::HungUp | Code::Terminated => Self::Cancelled,
             _ => Self::Failed,
         }
     }

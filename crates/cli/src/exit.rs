@@ -1,6 +1,9 @@
-//! The end of the program: the exit code of a fault.
+//! The end of the program: the exit code of a fault, and its words.
 
+use std::borrow::Cow;
 use std::process::ExitCode;
+
+use farhaul_transfer::text::worded;
 
 use crate::cmd::rsh;
 
@@ -15,7 +18,12 @@ pub(crate) fn exit_code(verb: Option<&str>, fault: &Fault) -> ExitCode {
     })
 }
 
+/// A sentence of the library as the user of a command reads it.
+pub(crate) fn words(sentence: &str) -> Cow<'_, str> {
+    worded(sentence, |option| format!("--{option}"))
+}
+
 /// The exit code of a program that a signal stopped. `None` if it failed for another reason.
 pub(crate) fn exit_code_at_signal(fault: &Fault) -> Option<u8> {
-    matches!(fault.code, Code::Interrupted | Code::Terminated).then(|| fault.code.exit())
+    matches!(fault.code, Code::Interrupted | Code::HungUp | Code::Terminated).then(|| fault.code.exit())
 }

@@ -225,7 +225,7 @@ impl Interrupt {
 fn fault_of(signal: i32) -> Fault {
     match signal {
         SIGTERM => Fault::new(Code::Terminated, "stopped by SIGTERM"),
-        SIGHUP => Fault::new(Code::Terminated, "stopped by SIGHUP: its terminal has ended"),
+        SIGHUP => Fault::new(Code::HungUp, "stopped by SIGHUP: its terminal has ended"),
         SIGXCPU => Fault::new(Code::Terminated, "its limit of processor time is used up (ulimit -t)"),
         _ => Fault::new(Code::Interrupted, "interrupted"),
     }

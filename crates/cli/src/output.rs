@@ -17,17 +17,22 @@ mod waiting_lines;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use farhaul_transfer::remote::send_record;
+use farhaul_udp::Clock;
 use indicatif::ProgressBar;
 
-use crate::exit::{Code, Fault};
+use crate::exit::{Code, Fault, words};
 use human::Style;
 use json::{End, ErrorRecord, Record};
 use serde_json::Value;
 use standard_stream::{STDERR, STDOUT};
 
 /// Records written so far: `start` comes once, `end` in any case.
+/// The name of the time in records.
+const TIME: &str = "\"time_unix_seconds\":";
+
 static WRITTEN: Written = Written { start: AtomicBool::new(false), end: AtomicBool::new(false) };
 
 struct Written {
@@ -58,7 +63,7 @@ pub(crate) fn has_begun() -> bool {
 pub(crate) fn conclude(to: JsonTo, start: Option<&Value>, end: End, fault: &Fault) {
     let (output, started) = (Output::new(to), WRITTEN.start.load(Ordering::Acquire));
     // A stopped listener has written an `end` for each session.
-    let is_stopped = started && matches!(fault.code, Code::Interrupted | Code::Terminated);
+    let is_stopped = started && matches!(fault.code, Code::Interrupted | Code::HungUp | Code::Terminated);
     if !output.is_json() || is_stopped || WRITTEN.end.load(Ordering::Acquire) && started {
         return;
     }
@@ -107,7 +112,7 @@ impl Output {
         STDOUT.do_not_wait(|count| {
             let message = format!("the reader is too slow: {count} records are missing here");
             let record = serde_json::to_string(&Record::Warning { message }).expect("it is a string");
-            format!("{record}\n")
+            format!("{}\n", dated(&record, since_1970()))
         });
         STDERR.do_not_wait(|count| format!("warning: the reader is too slow: {count} lines are missing here\n"));
     }
@@ -138,8 +143,9 @@ impl Output {
         self.write(&record.to_string());
     }
 
-    /// Writes a serialized record, if JSON is wanted.
+    /// Writes a serialized record, if JSON is wanted. Each tells when it was written.
     fn write(&self, record: &str) {
+        let record = &dated(record, since_1970());
         let line = format!("{}\n", terminal::record(record));
         match self.shared.json {
             JsonTo::Nowhere => {}
@@ -161,7 +167,8 @@ impl Output {
 
     /// Prints a warning: a line for people, and a record.
     pub(crate) fn warn(&self, message: &str) {
-        self.record(&Record::Warning { message: message.to_owned() });
+        let message = words(message);
+        self.record(&Record::Warning { message: message.clone().into_owned() });
         self.line(&format!("{} {message}", self.style().yellow("warning:")));
     }
 
@@ -204,13 +211,28 @@ impl Output {
         if matches!(self.shared.json, JsonTo::Stderr | JsonTo::Messages) {
             return;
         }
-        let line = terminal::lines(line, self.style().is_coloured());
+        let line = words(line);
+        let line = terminal::lines(&line, self.style().is_coloured());
         let bar = self.shared.bar.lock().unwrap_or_else(PoisonError::into_inner);
         match &*bar {
             Some(bar) => bar.suspend(|| to_stderr(&line)),
             None => to_stderr(&line),
         }
     }
+}
+
+/// A record with the time, in seconds since 1970. One of another program has its own.
+fn dated(record: &str, now: Duration) -> String {
+    match record.strip_suffix('}').filter(|rest| !rest.contains(TIME)) {
+        Some(rest) => format!("{rest},{TIME}{:.3}}}", now.as_secs_f64()),
+        None => record.to_owned(),
+    }
+}
+
+/// The wall-clock time.
+fn since_1970() -> Duration {
+    let wall = Clock::start().wall();
+    wall.time_of(wall.now)
 }
 
 /// Ignores errors: a broken stderr leaves no place to report them.

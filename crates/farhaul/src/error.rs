@@ -4,7 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use farhaul_proto::{ConnectError, ConnectionLost, StreamError};
+use farhaul_proto::{ConnectError, ConnectionLost, SecurityFault, StreamError};
+
+use crate::code::Code;
 
 /// Why a call of this crate failed.
 #[derive(Debug, thiserror::Error)]
@@ -153,6 +155,39 @@ pub enum Error {
 }
 
 impl Error {
+    /// The kind of this failure, the same in every language.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Bind { source, .. } | Self::BindTcp { source, .. } => match source.kind() {
+                io::ErrorKind::AddrInUse => Code::AddressInUse,
+                _ => Code::AddressUnavailable,
+            },
+            Self::Resolve(_) => Code::NameUnresolved,
+            Self::InvalidOption { .. }
+            | Self::Controller(_)
+            | Self::NoProtection
+            | Self::NoPlainClients
+            | Self::NeedsConnection => Code::Usage,
+            Self::System { .. } | Self::DriverStopped => Code::System,
+            Self::WrongFamily { .. } => Code::NoRoute,
+            Self::Connect(error) => connect_code(error),
+            Self::Unreachable { source, .. } => match source.kind() {
+                io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Code::NoRoute,
+                _ => Code::ConnectTimeout,
+            },
+            Self::Lost(lost) => lost_code(*lost),
+            Self::Finished => Code::Finished,
+            Self::NoHalfClose | Self::FixedCap | Self::FixedController => Code::Unsupported,
+            Self::MessageTooLong { .. } => Code::MessageTooLong,
+            Self::EndedEarly { .. } | Self::FileTooShort { .. } => Code::EndedEarly,
+            Self::File { .. } => Code::LocalIo,
+            Self::TimedOut(_) => Code::TimedOut,
+            Self::Cancelled => Code::Interrupted,
+            Self::AlreadyListening | Self::HasControlStream => Code::AddressInUse,
+            Self::ListenerClosed => Code::Closed,
+        }
+    }
+
     /// The `std::io` kind of this error.
     ///
     /// Never [`io::ErrorKind::Interrupted`], because the standard library would repeat the call.
@@ -202,6 +237,35 @@ fn advice(error: &io::Error) -> &'static str {
         }
         io::ErrorKind::PermissionDenied => "this machine may not send there; check its firewall and the address",
         _ => "the system cannot send there; check the address",
+    }
+}
+
+const fn connect_code(error: &ConnectError) -> Code {
+    match error {
+        ConnectError::TooManyConnections(_) => Code::TooManyConnections,
+        ConnectError::InvalidAddress | ConnectError::StreamsOnly => Code::Usage,
+        ConnectError::AlreadyConnected | ConnectError::RendezvousUnderWay => Code::AddressInUse,
+        ConnectError::NoTrust => Code::HostKeyUnknown,
+        _ => Code::Failed,
+    }
+}
+
+fn lost_code(lost: ConnectionLost) -> Code {
+    match lost {
+        ConnectionLost::ClosedLocally => Code::Closed,
+        ConnectionLost::ConnectTimeout(_) => Code::ConnectTimeout,
+        ConnectionLost::HandshakeTimeout(_) => Code::Busy,
+        ConnectionLost::UdpBlocked(_) => Code::UdpBlocked,
+        ConnectionLost::Refused | ConnectionLost::ChannelRefused => Code::PeerRefused,
+        ConnectionLost::PeerIncompatible(_) | ConnectionLost::PeerMisbehaved(_) => Code::Protocol,
+        ConnectionLost::Insecure(fault) => match fault {
+            SecurityFault::UnknownKey => Code::HostKeyUnknown,
+            SecurityFault::NotAdmitted => Code::NotAdmitted,
+            SecurityFault::Handshake => Code::Handshake,
+            _ => Code::Protocol,
+        },
+        ConnectionLost::ControllerFailed(_) => Code::ControllerFailed,
+        _ => Code::PeerLost,
     }
 }
 

@@ -64,6 +64,7 @@
 mod addresses;
 mod builder;
 mod canceller;
+mod code;
 mod connection;
 mod control_stream;
 mod driver;
@@ -87,6 +88,7 @@ mod tasks;
 
 pub use builder::{Builder, UDP_RECV_BUFFER};
 pub use canceller::Canceller;
+pub use code::{Code, Owner};
 pub use connection::Connection;
 pub use control_stream::{CeilingFigures, ControlStream};
 pub use driver::wait_idle;

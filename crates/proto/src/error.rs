@@ -127,7 +127,7 @@ pub enum PeerIncompatible {
     #[error("it speaks version {0} of the control channel")]
     ChannelVersion(u8),
     /// Another protocol.
-    #[error("it speaks another protocol; choose the same --protocol on both sides")]
+    #[error("it speaks another protocol; choose the same on both sides")]
     OtherProtocol,
     /// One side uses stream mode, the other message mode.
     #[error("one side uses stream mode and the other message mode")]

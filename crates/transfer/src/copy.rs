@@ -284,31 +284,31 @@ impl Copy {
             return Err(Error::usage(
                 "a list of names does not say what the source lacks, so nothing can be removed by it",
             )
-            .remedy("leave out --delete, or copy whole directories"));
+            .remedy("leave out ‹delete›, or copy whole directories"));
         }
         if self.rules.shard.is_some() {
             self.check_shard()?;
         }
         if self.ssh.detach && matches!(self.plan, Plan::Between(_)) {
-            return Err(Error::usage("--detach is for copies from or to this machine"));
+            return Err(Error::usage("‹detach› is for copies from or to this machine"));
         }
         if self.plan.uses_ssh() && self.settings.security.plain {
-            return Err(Error::usage("copies over SSH are always encrypted").remedy("leave out --plain"));
+            return Err(Error::usage("copies over SSH are always encrypted").remedy("leave out ‹plain›"));
         }
         if matches!(self.plan, Plan::Between(_)) && (self.control_stream.is_some() || self.settings.key_log.is_some()) {
             return Err(Error::usage(
-                "--control-stream, --trace and --unsafe-keylog do not reach a copy between two other hosts",
+                "‹control-stream›, ‹trace› and ‹unsafe-keylog› do not reach a copy between two other hosts",
             ));
         }
         if self.flows.are_several() && !self.may_have_flows() {
             return Err(Error::usage(
-                "several flows need the protocol udt, no --control-stream, and this machine as one end of the copy",
+                "several flows need the protocol udt, no ‹control-stream›, and this machine as one end of the copy",
             )
-            .remedy("leave out --flows"));
+            .remedy("leave out ‹flows›"));
         }
         if self.control_stream.is_some() && self.direction() == Direction::Received {
             return Err(Error::usage(
-                "--control-stream needs a copy to a server, because the stream and the copy must have the same sender",
+                "‹control-stream› needs a copy to a server, because the stream and the copy must have the same sender",
             )
             .remedy("start the copy on the other host"));
         }
@@ -321,10 +321,10 @@ impl Copy {
             return Err(Error::usage(
                 "one part of a copy does not say what the source lacks, so nothing can be removed by it",
             )
-            .remedy("leave out --delete, and remove with a copy of everything after the parts"));
+            .remedy("leave out ‹delete›, and remove with a copy of everything after the parts"));
         }
         match &self.plan {
-            Plan::Feed(_) | Plan::Fetch(_) => Err(Error::usage("a stream has no parts").remedy("leave out --shard")),
+            Plan::Feed(_) | Plan::Fetch(_) => Err(Error::usage("a stream has no parts").remedy("leave out ‹shard›")),
             plan if !plan.is_into_directory() => Err(Error::usage(
                 "the parts of a copy need a directory as their target, because a new name means another place once it exists",
             )

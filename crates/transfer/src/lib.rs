@@ -54,7 +54,7 @@ mod throttle;
 pub use cancel::Cancellation;
 pub use copy::Copy;
 pub use environment::Environment;
-pub use error::{Code, Error, Owner};
+pub use error::{Code, Error, Owner, code_of};
 pub use event::{Event, Events, Observer};
 pub use files::{
     AsyncRemoteWriter, Entries, PutOptions, RemoteFile, RemoteFiles, RemoteHost, RemotePlace, RemoteWriter,

@@ -137,7 +137,7 @@ impl Rsh {
     /// The command did not begin, or it is unknown how it ended.
     pub fn run(&self, environment: &Environment, streams: Streams) -> Result<CommandExit, Error> {
         if self.settings.security.plain {
-            return Err(Error::usage("commands over SSH are always encrypted").remedy("leave out --plain"));
+            return Err(Error::usage("commands over SSH are always encrypted").remedy("leave out ‹plain›"));
         }
         let ssh = self.ssh.clone().for_commands();
         // It would come with each run of a script, and `doctor` says the same.
@@ -167,7 +167,7 @@ impl Rsh {
             // This side stops to read and to write. The transport holds the command back.
             (Change::Paused(_), _) => Ok(()),
             (Change::Rate(_), Some(there)) => there.tell(change, &host),
-            (Change::Rate(_), None) => Err(format!("farhaul on {host} is too old for that: give --rate at the start")),
+            (Change::Rate(_), None) => Err(format!("farhaul on {host} is too old for that: give ‹rate› at the start")),
         });
         environment.throttle.caps(&reached.stream)
     }

@@ -187,7 +187,7 @@ impl DirectoryServer {
 
 fn no_root(root: &Path, error: &io::Error) -> Error {
     Error::new(Code::LocalIo, format!("cannot serve {}: {}", root.display(), reason(error)))
-        .remedy("--root must be a directory")
+        .remedy("‹root› must be a directory")
 }
 
 /// A server that runs.

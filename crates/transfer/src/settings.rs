@@ -165,10 +165,10 @@ impl Settings {
             }
         }
         Err(taken.map_or_else(
-            || Error::usage("--port-range is empty"),
+            || Error::usage("‹port-range› is empty"),
             |_| {
                 Error::new(Code::AddressInUse, format!("all UDP ports from {low} to {high} are taken"))
-                    .remedy("widen --port-range")
+                    .remedy("widen ‹port-range›")
             },
         ))
     }
@@ -306,7 +306,7 @@ impl Settings {
             (Some(security), Some(file)) => Ok(builder.secure(security.unsafe_key_log(KeyLogFile::open(file)?))),
             (Some(security), None) => Ok(builder.secure(security)),
             (None, Some(_)) => {
-                Err(Error::usage("--unsafe-keylog has nothing to write with --plain").remedy("leave one of them out"))
+                Err(Error::usage("‹unsafe-keylog› has nothing to write with ‹plain›").remedy("leave one of them out"))
             }
             (None, None) => Ok(builder.plain()),
         }
@@ -326,11 +326,11 @@ pub fn of_opening(error: ConnectionError, address: SocketAddr) -> Error {
 /// The option of the command behind a method of the library's builder.
 fn option_of(method: &str) -> &str {
     match method {
-        "mss" => "--mtu",
-        "max_rate" => "--rate",
-        "send_buffer and recv_buffer" => "--buffer",
-        "peer_timeout" | "linger" => "--timeout",
-        "connect_timeout" | "rendezvous_timeout" => "--connect-timeout",
+        "mss" => "‹mtu›",
+        "max_rate" => "‹rate›",
+        "send_buffer and recv_buffer" => "‹buffer›",
+        "peer_timeout" | "linger" => "‹timeout›",
+        "connect_timeout" | "rendezvous_timeout" => "‹connect-timeout›",
         other => other,
     }
 }

@@ -1,6 +1,28 @@
 //! Numbers and reasons in words, for messages to people.
 
+use std::borrow::Cow;
 use std::time::Duration;
+
+/// The text with each option as `option` words it: ‹rate› is `--rate` on a command line.
+pub fn worded(text: &str, option: impl Fn(&str) -> String) -> Cow<'_, str> {
+    if !text.contains('‹') {
+        return Cow::Borrowed(text);
+    }
+    let mut pieces = text.split('‹');
+    let mut all = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        match piece.split_once('›').filter(|(name, _)| is_option(name)) {
+            Some((name, rest)) => all.extend([&*option(name), rest]),
+            // It is part of a file's name.
+            None => all.extend(["‹", piece]),
+        }
+    }
+    Cow::Owned(all)
+}
+
+fn is_option(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+}
 
 /// A time with its unit and about three digits: `12.3 s`, `250 ms`, `80 µs`.
 pub fn time(time: Duration) -> String {
@@ -75,6 +97,13 @@ pub fn reason(error: &std::io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_are_worded_by_each_language_and_names_of_files_stay() {
+        let text = "a ‹b› c: ‹connect-timeout› waits longer, ‹not one›, ‹x";
+        assert_eq!(worded(text, |name| format!("--{name}")), "a --b c: --connect-timeout waits longer, ‹not one›, ‹x");
+        assert!(matches!(worded("plain", str::to_owned), Cow::Borrowed("plain")));
+    }
 
     #[test]
     fn times_have_a_unit_and_few_digits() {

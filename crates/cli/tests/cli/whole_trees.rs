@@ -180,11 +180,18 @@ fn each_rule_of_skipping_skips_what_it_says() {
     assert_eq!((files, kept), (0.into(), 3.into()));
     assert!(moved.as_u64().unwrap() <= EAGER, "{moved}");
     assert_eq!(counts(&copy(&scratch, &server, &["--skip", "never"])), is(3, 0, 3_000_015));
-    // Of another time and the same bytes: both sides read them.
+    // Of another time and the same bytes: both sides read them, and nothing is written but the time.
     set_time(&scratch.at("src/d/b"), 5, 0);
-    let (files, _, moved) = counts(&copy(&scratch, &server, &["--skip", "digest"]));
-    assert!(files == 3 && moved.as_u64().unwrap() <= EAGER, "{moved}");
-    assert_eq!(fs::metadata(scratch.at("root/src/d/b")).unwrap().mtime(), 5);
+    let inode = || fs::metadata(scratch.at("root/src/d/b")).map(|file| (file.ino(), file.mtime())).unwrap();
+    let before = inode();
+    let planned = copy(&scratch, &server, &["--skip", "digest", "--dry-run"]);
+    assert_eq!(counts(&planned), is(0, 3, 0));
+    let changes = planned.records().into_iter().filter(|record| record["event"] == "file").collect::<Vec<_>>();
+    let of = |name: &str| changes.iter().find(|record| record["path"] == name).map(|record| record["change"].clone());
+    assert_eq!((of("src/d/b"), of("src/a")), (Some("properties".into()), Some("none".into())), "{changes:?}");
+    assert_eq!(inode(), before);
+    assert_eq!(counts(&copy(&scratch, &server, &["--skip", "digest"])), is(0, 3, 0));
+    assert_eq!(inode(), (before.0, 5));
     fs::write(scratch.at("src/a"), b"something else").unwrap();
     let (files, kept, _) = counts(&copy(&scratch, &server, &["--skip", "exists"]));
     assert_eq!((files, kept), (0.into(), 3.into()));

@@ -58,6 +58,8 @@ fn fill(report: &mut Report, record: &Value) {
     let number = |key: &str| record[key].as_u64();
     report.bytes = number("bytes").unwrap_or(0);
     report.files = number("files");
+    (report.kept, report.kept_bytes) = (number("kept"), number("kept_bytes"));
+    (report.links, report.deleted) = (number("links"), number("deleted"));
     report.directories = number("directories");
     report.failed = number("failed");
     report.seconds = record["seconds"].as_f64().unwrap_or(0.0);
@@ -124,7 +126,7 @@ fn started(copy: &Copy, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, 
 fn throttle_there(copy: &Copy, environment: &Environment, (plan, voice): (&BetweenPlan, Option<Voice>)) {
     let Some(voice) = voice else {
         return environment.throttle.reaches_nothing(format!(
-            "farhaul on {} is too old for that: give --rate or --background at the start",
+            "farhaul on {} is too old for that: give ‹rate› or ‹background› at the start",
             plan.from
         ));
     };

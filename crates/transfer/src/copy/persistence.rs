@@ -101,7 +101,7 @@ impl Persistence {
         let pause = self.judge(environment.clock.now(), error, reach)?;
         environment.events.send(&Event::Retrying(pause));
         let (again, most) = (time(pause), time(self.give_up));
-        environment.events.warn(&format!("{reason}; the next attempt follows in {again} (--give-up {most})"));
+        environment.events.warn(&format!("{reason}; the next attempt follows in {again} (‹give-up› {most})"));
         let due = environment.clock.now() + pause;
         while environment.clock.now() < due && !environment.cancellation.is_requested() {
             thread::park_timeout(LOOK);

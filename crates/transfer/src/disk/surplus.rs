@@ -182,7 +182,7 @@ impl Surplus {
                 .map_err(|failure| (shown(), Err(failure)))?;
             if all.len() > most {
                 let message =
-                    format!("more than {most} entries would be removed, so none was; --max-delete allows more");
+                    format!("more than {most} entries would be removed, so none was; ‹max-delete› allows more");
                 return Err((shown(), Err(Failure::new(FailCode::NotSelected, message))));
             }
         }

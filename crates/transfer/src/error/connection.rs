@@ -23,7 +23,7 @@ impl Error {
                 Code::ConnectTimeout,
                 format!(
                     "no answer from {peer} within {}: its host is down, or a firewall blocks TCP; this protocol needs TCP \
-                     and UDP on this port number (--connect-timeout waits longer)",
+                     and UDP on this port number (‹connect-timeout› waits longer)",
                     time(*after)
                 ),
             ),
@@ -34,7 +34,7 @@ impl Error {
                      program of another kind has the port"
                 ),
             )
-            .remedy("check the address, and the --protocol of both sides"),
+            .remedy("check the address, and the ‹protocol› of both sides"),
             _ => Self::of_connection(error, peer),
         }
     }
@@ -43,17 +43,27 @@ impl Error {
     pub fn of_connection(error: &ConnectionError, peer: &dyn Display) -> Self {
         match error {
             ConnectionError::Lost(lost) => of_lost(*lost, peer),
-            ConnectionError::Unreachable { .. } => Self::new(Code::ConnectTimeout, error.to_string()),
             ConnectionError::Bind { address, source } => Self::of_bind(*address, source),
-            ConnectionError::BindTcp { source, .. } => {
-                let taken = source.kind() == io::ErrorKind::AddrInUse;
-                Self::new(if taken { Code::AddressInUse } else { Code::AddressUnavailable }, error.to_string())
-            }
             ConnectionError::Resolve(source) => Self::unresolved(&peer.to_string(), source),
-            ConnectionError::InvalidOption { .. } | ConnectionError::Controller(_) => Self::usage(error.to_string()),
-            ConnectionError::Connect(_) => Self::new(Code::Usage, format!("cannot connect to {peer}: {error}")),
-            ConnectionError::Finished => Self::new(Code::PeerLost, format!("{peer} closed the connection")),
-            _ => Self::new(Code::Failed, format!("{peer}: {error}")),
+            ConnectionError::Connect(_) => Self::new(error.code(), format!("cannot connect to {peer}: {error}")),
+            // What names its place, or an argument, and no peer.
+            ConnectionError::Unreachable { .. }
+            | ConnectionError::BindTcp { .. }
+            | ConnectionError::InvalidOption { .. }
+            | ConnectionError::Controller(_)
+            | ConnectionError::WrongFamily { .. }
+            | ConnectionError::MessageTooLong { .. }
+            | ConnectionError::EndedEarly { .. }
+            | ConnectionError::File { .. }
+            | ConnectionError::FileTooShort { .. }
+            | ConnectionError::TimedOut(_)
+            | ConnectionError::ListenerClosed
+            | ConnectionError::NoHalfClose
+            | ConnectionError::FixedCap
+            | ConnectionError::FixedController => Self::new(error.code(), error.to_string()),
+            // The loss of ssh cancels calls, too. Whoever cancelled the work has the reason.
+            ConnectionError::Cancelled => Self::new(Code::Failed, format!("{peer}: {error}")),
+            _ => Self::new(error.code(), format!("{peer}: {error}")),
         }
     }
 
@@ -103,7 +113,7 @@ impl Error {
         let silent = format!("{peer} is connected, and has not answered within {}", time(after));
         match is_ours {
             true => Self::new(Code::Busy, format!("{silent}: it is very busy"))
-                .remedy("try again; --connect-timeout waits longer"),
+                .remedy("try again; ‹connect-timeout› waits longer"),
             false => Self::new(
                 Code::IdleTimeout,
                 format!("{silent}: it is very busy, or is no `farhaul serve` or `farhaul bench`"),
@@ -135,92 +145,68 @@ impl Error {
 }
 
 fn of_lost(lost: ConnectionLost, peer: &dyn Display) -> Error {
+    let told = |message: String| Error::new(ConnectionError::Lost(lost).code(), message);
     match lost {
-        ConnectionLost::ConnectTimeout(after) => Error::new(
-            Code::ConnectTimeout,
-            format!(
-                "no answer from {peer} within {}: nothing listens there, it speaks another protocol, only one side has \
-                 --plain, it answers from another address, or UDP is blocked on the way",
-                time(after)
-            ),
-        )
-        .remedy("check the address, --protocol and --plain of both sides, and let firewalls pass this UDP port"),
-        ConnectionLost::HandshakeTimeout(after) => Error::new(
-            Code::Busy,
-            format!(
-                "{peer} answered, and did not complete the handshake within {}: it is very busy, or most packets are lost",
-                time(after)
-            ),
-        )
-        .remedy("try again; --connect-timeout waits longer"),
-        ConnectionLost::ChannelRefused => Error::new(
-            Code::PeerRefused,
-            format!(
-                "{peer} refused the TCP connection that this protocol needs: nothing listens there with this --protocol"
-            ),
-        )
+        ConnectionLost::ConnectTimeout(after) => told(format!(
+            "no answer from {peer} within {}: nothing listens there, it speaks another protocol, only one side has ‹plain›, it answers \
+             from another address, or UDP is blocked on the way",
+            time(after)
+        ))
+        .remedy("check the address, ‹protocol› and ‹plain› of both sides, and let firewalls pass this UDP port"),
+        ConnectionLost::HandshakeTimeout(after) => told(format!(
+            "{peer} answered, and did not complete the handshake within {}: it is very busy, or most packets are lost",
+            time(after)
+        ))
+        .remedy("try again; ‹connect-timeout› waits longer"),
+        ConnectionLost::ChannelRefused => told(format!(
+            "{peer} refused the TCP connection that this protocol needs: nothing listens there with this ‹protocol›"
+        ))
         .remedy("start the listening side with it first, and check the port"),
-        ConnectionLost::UdpBlocked(after) => Error::new(
-            Code::UdpBlocked,
-            format!("TCP reaches {peer}, but UDP did not get through both ways within {}", time(after)),
-        )
-        .remedy("let firewalls pass this UDP port"),
-        ConnectionLost::Insecure(fault) => of_security(fault, peer),
-        ConnectionLost::Refused => Error::new(
-            Code::PeerRefused,
-            format!("{peer} refused the connection: it is full, or speaks another version"),
-        )
-        .remedy("try again later"),
-        ConnectionLost::PeerSilent(after) => Error::new(
-            Code::PeerLost,
-            format!(
-                "nothing heard from {peer} for {}: it or the network is down (--timeout waits longer)",
-                time(after)
-            ),
-        ),
-        ConnectionLost::NoProgress(after) => {
-            Error::new(Code::PeerLost, format!("{peer} lives but took no data for {}", time(after)))
+        ConnectionLost::UdpBlocked(after) => {
+            told(format!("TCP reaches {peer}, but UDP did not get through both ways within {}", time(after)))
+                .remedy("let firewalls pass this UDP port")
         }
-        ConnectionLost::TooSlow { bytes, time: period } => Error::new(
-            Code::PeerLost,
-            format!("{peer} lives but took only {bytes} bytes in {}, less than a server requires", time(period)),
-        ),
+        ConnectionLost::Insecure(fault) => of_security(fault, told, peer),
+        ConnectionLost::Refused => {
+            told(format!("{peer} refused the connection: it is full, or speaks another version")).remedy("try again later")
+        }
+        ConnectionLost::PeerSilent(after) => told(format!(
+            "nothing heard from {peer} for {}: it or the network is down (‹timeout› waits longer)",
+            time(after)
+        )),
+        ConnectionLost::NoProgress(after) => told(format!("{peer} lives but took no data for {}", time(after))),
+        ConnectionLost::TooSlow { bytes, time: period } => told(format!(
+            "{peer} lives but took only {bytes} bytes in {}, less than a server requires",
+            time(period)
+        )),
         ConnectionLost::ClosedByPeer | ConnectionLost::Aborted => {
-            Error::new(Code::PeerLost, format!("{peer} closed the connection before everything was transferred"))
-                .remedy("look there for why")
+            told(format!("{peer} closed the connection before everything was transferred")).remedy("look there for why")
         }
         ConnectionLost::ControllerFailed(failure) => {
-            Error::new(Code::ControllerFailed, format!("the connection to {peer} was ended: {failure}"))
-                .remedy("choose another one by --controller, or mend it")
+            let mut error = told(format!("the connection to {peer} was ended: {failure}"))
+                .remedy("choose another one by ‹controller›, or mend it");
+            error.controller = Some(failure.controller.as_str().to_owned());
+            error
         }
-        ConnectionLost::PeerError(_) => Error::new(Code::PeerLost, format!("{peer}: {lost}")),
-        ConnectionLost::PeerIncompatible(_) | ConnectionLost::PeerMisbehaved(_) => {
-            Error::new(Code::Protocol, format!("{peer}: {lost}"))
+        ConnectionLost::PeerError(_) | ConnectionLost::PeerIncompatible(_) | ConnectionLost::PeerMisbehaved(_) => {
+            told(format!("{peer}: {lost}"))
         }
-        _ => Error::new(Code::PeerLost, format!("the connection to {peer} is lost: {lost}")),
+        _ => told(format!("the connection to {peer} is lost: {lost}")),
     }
 }
 
-fn of_security(fault: SecurityFault, peer: &dyn Display) -> Error {
+fn of_security(fault: SecurityFault, told: impl Fn(String) -> Error, peer: &dyn Display) -> Error {
     match fault {
-        SecurityFault::UnknownKey => {
-            Error::new(Code::HostKeyUnknown, format!("{peer} has a key that is not known here"))
-        }
-        SecurityFault::NotAdmitted => {
-            Error::new(Code::NotAdmitted, format!("{peer} does not admit the key of this side"))
-                .remedy(
-                    "have the line that `farhaul key show` prints added there by `farhaul key add`; if it was added, the log there \
-                     says what it lacks",
-                )
-        }
-        SecurityFault::Version => Error::new(Code::Protocol, format!("{peer}: {fault}")).remedy(UPDATE),
-        SecurityFault::Handshake => Error::new(
-            Code::Handshake,
-            format!(
-                "the encrypted handshake with {peer} failed: both sides need a --cipher in common, or somebody interferes"
-            ),
+        SecurityFault::UnknownKey => told(format!("{peer} has a key that is not known here")),
+        SecurityFault::NotAdmitted => told(format!("{peer} does not admit the key of this side")).remedy(
+            "have the line that `farhaul key show` prints added there by `farhaul key add`; if it was added, the log there says what \
+             it lacks",
         ),
-        _ => Error::new(Code::Protocol, format!("{peer}: {fault}")).remedy("connect again"),
+        SecurityFault::Version => told(format!("{peer}: {fault}")).remedy(UPDATE),
+        SecurityFault::Handshake => told(format!(
+            "the encrypted handshake with {peer} failed: both sides need a ‹cipher› in common, or somebody interferes"
+        )),
+        _ => told(format!("{peer}: {fault}")).remedy("connect again"),
     }
 }
 
@@ -299,7 +285,7 @@ mod tests {
         for lost in [ConnectionLost::ChannelRefused, ConnectionLost::ConnectTimeout(std::time::Duration::from_secs(5))]
         {
             let fault = of_lost(lost, &PEER);
-            assert!(fault.code.exit() == 4 && fault.to_string().contains("--protocol"), "{fault:?}");
+            assert!(fault.code.exit() == 4 && fault.to_string().contains("‹protocol›"), "{fault:?}");
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use farhaul_session::{FailCode, Failure};
 
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, code_of};
 
 /// The error for the place with this name.
 pub(super) fn error(named: &str, failure: &Failure) -> Error {
-    let code = Code::from(failure.code);
+    let code = code_of(failure.code);
     let error = Error::new(code, format!("{named}: {}", words(failure)));
     match code {
         Code::DiskFull => error.remedy("make room there and start again"),
@@ -23,24 +23,5 @@ fn words(failure: &Failure) -> String {
         FailCode::SourceChanged if failure.message.is_empty() => "it changed while it was read".to_owned(),
         FailCode::DigestMismatch => "the bytes that arrived are not those that were sent".to_owned(),
         _ => failure.to_string(),
-    }
-}
-
-impl From<FailCode> for Code {
-    fn from(code: FailCode) -> Self {
-        match code {
-            FailCode::NotFound => Self::NotFound,
-            FailCode::Exists => Self::AlreadyExists,
-            FailCode::IsDirectory => Self::IsDirectory,
-            FailCode::NotDirectory => Self::NotDirectory,
-            FailCode::NotEmpty => Self::DirectoryNotEmpty,
-            FailCode::PermissionDenied => Self::PermissionDenied,
-            FailCode::Refused => Self::AccessDenied,
-            FailCode::SourceChanged => Self::SourceChanged,
-            FailCode::NoSpace | FailCode::Quota => Self::DiskFull,
-            FailCode::DigestMismatch => Self::Integrity,
-            FailCode::Unsupported => Self::Unsupported,
-            _ => Self::FilesFailed,
-        }
     }
 }

@@ -26,7 +26,7 @@ impl Refusal {
     /// The refusal in words, with the next step for the owner of `file`.
     pub(super) fn words(&self, file: Option<&Path>) -> String {
         let (from, key) = (self.from, self.key);
-        let file = file.map_or_else(|| "the file of --authorized-keys".to_owned(), |file| file.display().to_string());
+        let file = file.map_or_else(|| "the file of ‹authorized-keys›".to_owned(), |file| file.display().to_string());
         match self.cause {
             Cause::File(unknown @ NotAdmitted::Unknown) => {
                 format!("refused {from}: {unknown}; to admit it, add this line to {file}: {key}")

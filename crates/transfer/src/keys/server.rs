@@ -167,8 +167,8 @@ impl Server {
                 let key = seen.map_or_else(|| "a key".to_owned(), |(key, _)| format!("the key {}", key.fingerprint()));
                 Err(Error::new(Code::HostKeyUnknown, format!("{} has {key}, which is not known here", self.name))
                     .remedy(format!(
-                        "compare it with `{FINGERPRINT}` there{DAEMON}, and accept it with --host-key FINGERPRINT or \
-                         --host-key-policy accept-new"
+                        "compare it with `{FINGERPRINT}` there{DAEMON}, and accept it with ‹host-key› FINGERPRINT or \
+                         ‹host-key-policy› accept-new"
                     )))
             }
         }

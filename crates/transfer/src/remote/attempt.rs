@@ -122,10 +122,10 @@ impl Blocked<'_> {
             // Open ports lead nowhere, and the reason has its own next step.
             _ if self.why.code == Code::NoRoute => blocked,
             Some((low, high)) => {
-                blocked.remedy(format!("let firewalls pass UDP ports {low}-{high}, those of --port-range"))
+                blocked.remedy(format!("let firewalls pass UDP ports {low}-{high}, those of ‹port-range›"))
             }
             None => blocked.remedy(
-                "choose ports with --port-range, for instance 50000-50100, and let firewalls pass them, since the port is \
+                "choose ports with ‹port-range›, for instance 50000-50100, and let firewalls pass them, since the port is \
                  new each time",
             ),
         }
@@ -145,7 +145,7 @@ mod tests {
             blocked.error("UDP does not reach ", " (far)", range).to_string()
         };
         let silent = said(Code::ConnectTimeout, UDP_DEAD, UDP_DEAD, None);
-        assert!(silent.contains("192.0.2.7:41000 (far) within 3 s; choose ports with --port-range, for"), "{silent}");
+        assert!(silent.contains("192.0.2.7:41000 (far) within 3 s; choose ports with ‹port-range›, for"), "{silent}");
         let silent =
             said(Code::ConnectTimeout, Duration::from_secs(1), Duration::from_millis(500), Some((47_000, 47_001)));
         assert!(silent.contains("within 500 ms; let firewalls pass UDP ports 47000-47001"), "{silent}");

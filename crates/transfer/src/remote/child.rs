@@ -24,7 +24,7 @@ use crate::text::reason;
 use crate::throttle::Change;
 
 /// The next step where a copy of this program would help.
-const INSTALL: &str = "or repeat the command with --install, which copies this program there";
+const INSTALL: &str = "or repeat the command with ‹install›, which copies this program there";
 /// Bytes per read.
 const BLOCK: usize = 64 << 10;
 /// Size of the pipes, bytes: the most that Linux permits every user (`fs.pipe-max-size`).
@@ -105,7 +105,7 @@ impl RemoteProgram {
             let (program, why) = (command.get_program().display(), reason(&error));
             Error::new(
                 Code::SshFailed,
-                format!("cannot start {program}: {why}; install OpenSSH, or name another with --ssh"),
+                format!("cannot start {program}: {why}; install OpenSSH, or name another with ‹ssh›"),
             )
         })?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());

@@ -98,7 +98,7 @@ pub(super) fn install(options: &Ssh, host: &str, environment: &Environment) -> R
             Code::RemoteProgramMissing,
             format!(
                 "{host} stores this program in the cache folder and does not start it{}. If that folder permits no programs \
-                 (noexec), install farhaul elsewhere there, and give its place with --remote-path",
+                 (noexec), install farhaul elsewhere there, and give its place with ‹remote-path›",
                 stored.reason()
             ),
         ));

@@ -318,7 +318,7 @@ impl From<&Error> for Failed {
 /// The code of a failure there, by its name. A signal to the program there has not stopped the one here: it has lost its peer.
 pub(crate) fn code_there(symbol: &str) -> Code {
     match Code::from_symbol(symbol) {
-        Some(Code::Interrupted | Code::Terminated) => Code::PeerLost,
+        Some(Code::Interrupted | Code::HungUp | Code::Terminated) => Code::PeerLost,
         code => code.unwrap_or(Code::Failed),
     }
 }

@@ -105,7 +105,7 @@ impl Reached {
     /// The error of a copy that failed: what the remote program said explains more.
     pub(crate) fn explained(&mut self, fault: Error) -> Error {
         match self.far.as_mut().map(|far| far.explained(fault.clone())) {
-            Some(lost) if lost.code == Code::SshFailed => lost.and("--detach lets a copy go on without ssh"),
+            Some(lost) if lost.code == Code::SshFailed => lost.and("‹detach› lets a copy go on without ssh"),
             Some(explained) => explained,
             None => fault,
         }
@@ -166,7 +166,7 @@ impl OverSsh<'_> {
         let blocked = match no_udp {
             NoUdp::Failed(error) => return Err(far.explained(error)),
             NoUdp::Blocked(blocked) if self.ssh.detach => {
-                return Err(blocked.and("--detach leaves no SSH connection to copy through"));
+                return Err(blocked.and("‹detach› leaves no SSH connection to copy through"));
             }
             NoUdp::Blocked(blocked) if needs_udp => return Err(blocked),
             NoUdp::Blocked(blocked) => blocked,

@@ -24,8 +24,8 @@ impl Refusal {
     /// A program that was started and says nothing.
     pub(super) fn of_silence(waited: Duration, host: &str, options: &Ssh) -> Self {
         let step = match options.names_program() {
-            true => "check --remote-path",
-            false => "name another one with --remote-path",
+            true => "check ‹remote-path›",
+            false => "name another one with ‹remote-path›",
         };
         let (program, seconds) = (options.program(), waited.as_secs());
         let message =
@@ -47,8 +47,8 @@ impl Refusal {
     pub(super) fn of(silence: &Silence, code: Option<i32>, host: &str, options: &Ssh) -> Self {
         let (program, is_default) = (options.program(), !options.names_program());
         let step = match is_default {
-            true => "install it there, and give its place with --remote-path",
-            false => "check --remote-path",
+            true => "install it there, and give its place with ‹remote-path›",
+            false => "check ‹remote-path›",
         };
         let (code, message, is_mendable) = match code {
             _ if silence.has_begun => (Code::PeerLost, format!("the program on {host} ended early"), false),
@@ -63,7 +63,7 @@ impl Refusal {
                 Code::RemoteProgramMissing,
                 format!(
                     "the copy of this program in the cache folder on {host} does not run: it is damaged, or that folder is shared with \
-                     machines of another kind. Remove ~/.cache/farhaul/bin there, name another program with --remote-path"
+                     machines of another kind. Remove ~/.cache/farhaul/bin there, name another program with ‹remote-path›"
                 ),
                 true,
             ),
@@ -77,7 +77,7 @@ impl Refusal {
                 Code::Protocol,
                 format!(
                     "the program {program} on {host} does not run there, or is no farhaul of this version: update it \
-                     there, or name another with --remote-path"
+                     there, or name another with ‹remote-path›"
                 ),
                 is_default,
             ),

@@ -122,7 +122,7 @@ impl Ssh {
     }
 
     fn with(&self, first: &[&str], host: &str, remote: Option<&str>) -> Result<Command, Error> {
-        let (program, its) = self.command.split_first().ok_or_else(|| Error::usage("--ssh is empty"))?;
+        let (program, its) = self.command.split_first().ok_or_else(|| Error::usage("‹ssh› is empty"))?;
         let mut command = Command::new(program);
         command.args(its).args(first).arg("-T");
         self.own.iter().for_each(|setting| {

@@ -135,10 +135,10 @@ impl Client<'_> {
             (Rights::Granted(grant), Right::Read) if grant.paths.is_empty() => Ok(None),
             (Rights::Granted(grant), _) => Ok(Some(grant)),
             (Rights::Plain { write: false, .. }, Right::Write) => Err(refused(
-                "plain clients may only read here: connect without --plain, or the daemon's file needs write = true in [plain]",
+                "plain clients may only read here: connect without ‹plain›, or the daemon's file needs write = true in [plain]",
             )),
             (Rights::Plain { delete: false, .. }, Right::Delete) => Err(refused(
-                "plain clients may not delete here: connect without --plain, or the daemon's file needs delete = true in [plain]",
+                "plain clients may not delete here: connect without ‹plain›, or the daemon's file needs delete = true in [plain]",
             )),
             (Rights::Unlisted, Right::Write | Right::Delete) => Err(refused(lacks(right))),
             (Rights::All | Rights::Plain { .. } | Rights::Unlisted, _) => Ok(None),

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::exit::words;
 use crate::output::human::{Style, plural};
 
 /// Columns of the state and of the name, so that all sentences begin in one column.
@@ -97,7 +98,7 @@ impl Finding {
             "event": "finding",
             "id": self.id,
             "state": self.state.name(),
-            "message": self.message,
+            "message": words(&self.message),
             "fix": self.fix,
             "fix_side": side,
         });
@@ -116,7 +117,7 @@ impl Finding {
             FindingState::Problem => style.red(&state),
         };
         let room = columns.map_or(usize::MAX, |columns| columns.saturating_sub(INDENT).max(LEAST_COLUMNS));
-        let message = wrapped(&self.message, room).join(&format!("\n{:INDENT$}", ""));
+        let message = wrapped(&words(&self.message), room).join(&format!("\n{:INDENT$}", ""));
         let mut lines = format!("{state}{:ID_COLUMNS$}{message}\n", self.id);
         let place = if self.side == Side::There { "there" } else { "" };
         for (index, command) in self.fix.iter().flat_map(|fix| fix.lines()).enumerate() {

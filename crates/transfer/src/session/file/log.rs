@@ -203,10 +203,12 @@ impl FileLog {
             FileEvent::Verified(entry, digest, change) => {
                 let path = entry.path.to_bytes();
                 self.finished(&path);
-                self.ledger.add(&escape(&path), entry.size, &digest.to_string());
                 match change {
                     Change::None | Change::Properties => self.events.send(&Event::Kept(entry, Some(digest), *change)),
-                    Change::Content | Change::New => self.events.send(&Event::Placed(entry, digest, *change)),
+                    Change::Content | Change::New => {
+                        self.ledger.add(&escape(&path), entry.size, &digest.to_string());
+                        self.events.send(&Event::Placed(entry, digest, *change));
+                    }
                 }
             }
             FileEvent::Kept(entry, change) => {
