@@ -1,6 +1,7 @@
 //! Words and numbers for people: colours, times, counts, names of limits.
 
 use std::io::{IsTerminal, stderr, stdout};
+use std::os::fd::AsFd;
 
 use farhaul::UDP_RECV_BUFFER;
 use farhaul_transfer::Limit;
@@ -69,7 +70,16 @@ pub(crate) fn is_terminal() -> bool {
 
 /// The width of the terminal on stdout in columns; `None` if stdout is none.
 pub(crate) fn columns_of_stdout() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
+    columns_of(stdout())
+}
+
+/// The same of stderr.
+pub(crate) fn columns_of_stderr() -> Option<usize> {
+    columns_of(stderr())
+}
+
+fn columns_of(terminal: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 

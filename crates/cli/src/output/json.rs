@@ -5,11 +5,13 @@
 
 use std::time::Duration;
 
-use farhaul_session::{Change, FileInfo, NodeKind, escape};
+use farhaul_session::{Change, EntryKind, FileInfo, NodeKind, escape};
 use farhaul_transfer::report::{FlowReport, Peer, Report, RttMicros, goodput};
 use farhaul_transfer::{Error, Limit};
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use crate::exit::words;
 
 /// One line of `--json`.
 #[derive(Clone, Debug, Serialize)]
@@ -43,7 +45,8 @@ pub(crate) struct Start {
     pub(crate) process_id: u32,
     /// The address of this side's UDP port, once it is open.
     pub(crate) local: Option<String>,
-    pub(crate) peer: Option<String>,
+    /// The address of the other side.
+    pub(crate) address: Option<String>,
     pub(crate) controller: String,
     /// Cap on the sending rate; null for none.
     pub(crate) rate_bps: Option<u64>,
@@ -123,6 +126,9 @@ pub(crate) struct FileRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) path_hex: Option<String>,
     pub(crate) status: FileStatus,
+    /// `file`, `directory`, `link` or `hard_link`, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kind: Option<&'static str>,
     /// What the copy changed of the entry at the target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) change: Option<ChangeRecord>,
@@ -142,6 +148,7 @@ impl FileRecord {
             path: escape(path),
             path_hex: hex_of_other_bytes(path),
             status,
+            kind: None,
             change: None,
             bytes,
             digest: None,
@@ -183,6 +190,16 @@ pub(crate) enum ChangeRecord {
     Properties,
     Content,
     New,
+}
+
+/// The word for a kind of entries, in records.
+pub(crate) const fn kind(kind: EntryKind) -> &'static str {
+    match kind {
+        EntryKind::File => "file",
+        EntryKind::Directory => "directory",
+        EntryKind::Symlink => "link",
+        EntryKind::HardLink => "hard_link",
+    }
 }
 
 impl From<Change> for ChangeRecord {
@@ -309,7 +326,7 @@ pub(crate) struct ErrorRecord {
 
 impl From<&Error> for ErrorRecord {
     fn from(error: &Error) -> Self {
-        Self { code: error.code.symbol(), message: error.to_string() }
+        Self { code: error.code.symbol(), message: words(&error.to_string()).into_owned() }
     }
 }
 

@@ -11,7 +11,7 @@ use farhaul_transfer::event::{FileChange, Moved};
 use farhaul_transfer::{Event, Observer};
 
 use super::intervals::{Intervals, View};
-use super::json::{FileRecord, FileStatus, FirstRate, Record, Start};
+use super::json::{self, FileRecord, FileStatus, FirstRate, Record, Start};
 use super::manifest::Manifest;
 use super::progress::TransferBar;
 use super::trace::Trace;
@@ -186,7 +186,7 @@ impl Reporter {
     ) {
         let (output, shown) = (&self.shared.output, &self.shared.shown);
         let Some(mut start) = shown.start.clone() else { return };
-        (start.local, start.peer) = (local.map(|at| at.to_string()), peer.map(|at| at.to_string()));
+        (start.local, start.address) = (local.map(|at| at.to_string()), peer.map(|at| at.to_string()));
         if let Some((rate, measured)) = first_rate {
             let rate_bps = rate.bits_per_second();
             start.first_rate = Some(FirstRate { rate_bps, measured_unix_seconds: measured.as_secs() });
@@ -255,7 +255,8 @@ impl Reporter {
         if output.is_json() {
             let bytes = if entry.has_size() { entry.size } else { 0 };
             let record = FileRecord::of(session, &entry.path.to_bytes(), status, bytes);
-            output.record(&Record::File(FileRecord { digest, change: Some(change.into()), ..record }));
+            let (kind, change) = (Some(json::kind(entry.kind)), Some(change.into()));
+            output.record(&Record::File(FileRecord { digest, kind, change, ..record }));
         }
     }
 

@@ -21,6 +21,8 @@ const LONGEST: f64 = 360_000.0;
 const WORDS: Duration = Duration::from_millis(100);
 
 const OF_TRANSFER: &str = "{spinner} {wide_bar} {msg}";
+/// Columns of a line beside its words: the spinner, a short bar, and spaces.
+const BESIDE_WORDS: usize = 8;
 const WITH_TOTAL: &str = "{spinner} {wide_bar} {percent:>3} %  {done} of {all}  {speed}  {prefix}  {left}";
 const RUNS: &str = "{spinner} {wide_bar} {pos} of {len} runs  {left}";
 const LINE: &str = "{spinner} {wide_msg}";
@@ -70,14 +72,28 @@ impl TransferBar {
         }
         self.bar.set_position(now.bytes);
         let rtt = now.connections.first().map(|stats| format!("RTT {}", human::time(stats.rtt)));
-        let parts = [Some(now.amount()), Some(now.speed()), Some(now.estimate()), now.file_count(), rtt];
-        self.bar.set_message(parts.into_iter().flatten().collect::<Vec<_>>().join("  "));
+        let room = human::columns_of_stderr().map_or(usize::MAX, |columns| columns.saturating_sub(BESIDE_WORDS));
+        self.bar.set_message(fitting(now, rtt, room));
     }
 
     /// Whether the words beside it are old.
     pub(crate) fn is_due(&self, elapsed: Duration) -> bool {
         millis(elapsed).saturating_sub(self.drawn.load(Ordering::Relaxed)) >= millis(WORDS)
     }
+}
+
+/// As many words as fit: the RTT goes first, then the share, which the bar shows, and the rate.
+fn fitting(now: &Snapshot, rtt: Option<String>, room: usize) -> String {
+    let (amount, speed, estimate, files) = (now.amount(), now.speed(), now.estimate(), now.file_count());
+    let short = amount.split(" (").next().unwrap_or_default().to_owned();
+    let forms = [
+        [Some(amount.clone()), Some(speed.clone()), Some(estimate.clone()), files.clone(), rtt],
+        [Some(amount), Some(speed.clone()), Some(estimate.clone()), files.clone(), None],
+        [Some(short.clone()), Some(speed), Some(estimate.clone()), files.clone(), None],
+        [Some(short), None, Some(estimate.clone()), files, None],
+    ];
+    let lines = forms.map(|parts| parts.into_iter().flatten().collect::<Vec<_>>().join("  "));
+    lines.into_iter().find(|line| line.chars().count() <= room).unwrap_or(estimate)
 }
 
 fn millis(time: Duration) -> u64 {
@@ -136,6 +152,26 @@ fn speed(bytes_per_second: f64) -> Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_words_of_a_large_tree_fit_into_a_terminal() {
+        let total = crate::output::tracker::Total { bytes: Some(1_050_000_000), files: Some(20_000) };
+        let now = Snapshot {
+            bytes: 519_000_000,
+            total,
+            files: 12_345,
+            rate: Some(Rate::from_megabits_per_second(900)),
+            ..Snapshot::default()
+        };
+        let fits = |columns: usize| fitting(&now, Some("RTT 123 ms".to_owned()), columns - BESIDE_WORDS);
+        assert_eq!(fits(120), "519 MB of 1.05 GB (49.4 %)  900 Mbit/s  ? left  12 345 of 20 000 files  RTT 123 ms");
+        assert_eq!(fits(80), "519 MB of 1.05 GB (49.4 %)  900 Mbit/s  ? left  12 345 of 20 000 files");
+        assert_eq!(fits(70), "519 MB of 1.05 GB  900 Mbit/s  ? left  12 345 of 20 000 files");
+        assert_eq!(
+            (fits(60).as_str(), fits(30).as_str()),
+            ("519 MB of 1.05 GB  ? left  12 345 of 20 000 files", "? left")
+        );
+    }
 
     #[test]
     fn the_time_left_is_unknown_while_nothing_moves() {

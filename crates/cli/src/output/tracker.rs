@@ -11,12 +11,16 @@ use farhaul_transfer::report::micros;
 use farhaul_units::{ByteSize, Rate};
 use serde_json::{Map, Value, json};
 
+use farhaul_transfer::text::count;
+
 use super::human::{percent, plural};
 
 /// The rate is that of the last such time: so long that a burst or a pause of the path does not swing the estimate.
 const WINDOW: Duration = Duration::from_secs(10);
 /// Time between the samples of the rate.
 const SAMPLE: Duration = Duration::from_millis(250);
+/// With fewer files in that time, their number says nothing of the rest.
+const ENOUGH_FILES: u64 = 16;
 /// An estimate before this time would be one of start-up.
 const SETTLES: Duration = Duration::from_secs(2);
 /// Longest remaining time that is shown: 100 h.
@@ -49,8 +53,8 @@ struct Amounts {
     /// Sizes of the files with their final names, and of those that did not have to move.
     placed: u64,
     kept: u64,
-    /// Times and bytes, the oldest first.
-    samples: VecDeque<(Duration, u64)>,
+    /// Times, bytes and files done, the oldest first.
+    samples: VecDeque<(Duration, u64, u64)>,
     connections: Vec<Stats>,
 }
 
@@ -169,16 +173,30 @@ impl Amounts {
             self.moved_at = elapsed;
         }
         (self.bytes, self.elapsed) = (bytes, elapsed);
-        if self.samples.back().is_none_or(|(at, _)| elapsed.saturating_sub(*at) >= SAMPLE) {
-            self.samples.push_back((elapsed, bytes));
+        if self.samples.back().is_none_or(|(at, ..)| elapsed.saturating_sub(*at) >= SAMPLE) {
+            self.samples.push_back((elapsed, bytes, self.done()));
         }
-        while self.samples.get(1).is_some_and(|(at, _)| elapsed.saturating_sub(*at) >= WINDOW) {
+        while self.samples.get(1).is_some_and(|(at, ..)| elapsed.saturating_sub(*at) >= WINDOW) {
             self.samples.pop_front();
         }
     }
 
+    /// Files that nothing more happens to.
+    const fn done(&self) -> u64 {
+        self.files + self.failed
+    }
+
+    /// The time that the remaining files take, if they go on as the last ones: where files are small, their number counts.
+    fn left_by_files(&self) -> Option<Duration> {
+        let (at, _, done) = self.samples.front()?;
+        let lately = self.done().saturating_sub(*done);
+        let rest = self.total.files?.saturating_sub(self.done());
+        let time = self.elapsed.saturating_sub(*at).as_secs_f64();
+        (lately >= ENOUGH_FILES).then(|| Duration::try_from_secs_f64(rest as f64 * time / lately as f64).ok())?
+    }
+
     fn rate(&self) -> Option<Rate> {
-        let (at, bytes) = self.samples.front()?;
+        let (at, bytes, _) = self.samples.front()?;
         Rate::from_bytes_in(self.bytes.saturating_sub(*bytes), self.elapsed.saturating_sub(*at))
     }
 
@@ -195,7 +213,9 @@ impl Amounts {
         });
         let left = rest.zip(rate).filter(|_| self.elapsed >= SETTLES).and_then(|(rest, rate)| {
             let seconds = rest as f64 * 8.0 / rate.bits_per_second() as f64;
-            Duration::try_from_secs_f64(seconds).ok().filter(|left| *left < LONGEST)
+            let by_bytes = Duration::try_from_secs_f64(seconds).ok()?;
+            Some(self.left_by_files().map_or(by_bytes, |by_files| by_files.max(by_bytes)))
+                .filter(|left| *left < LONGEST)
         });
         Snapshot {
             elapsed: self.elapsed,
@@ -232,7 +252,7 @@ impl Snapshot {
     pub(crate) fn file_count(&self) -> Option<String> {
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
         match self.total.files {
-            Some(total) => Some(format!("{} of {}{failed}", self.files, plural(total, "file"))),
+            Some(total) => Some(format!("{} of {}{failed}", count(self.files), plural(total, "file"))),
             None if self.files + self.failed > 0 => Some(format!("{}{failed}", plural(self.files, "file"))),
             None => None,
         }
@@ -320,6 +340,18 @@ mod tests {
         assert_eq!(steady.words(), "20.0 MB of 100 MB (20.0 %), 0 of 4 files, 8.00 Mbit/s, 1:20 left");
         let slower = after(40, |second| if second < 20 { MEGABYTE } else { MEGABYTE / 4 });
         assert_eq!((slower.speed(), slower.estimate()), ("2.00 Mbit/s".to_owned(), "5:00 left".to_owned()));
+    }
+
+    #[test]
+    fn many_small_files_take_as_long_as_their_number_says() {
+        let tracker = Tracker::default();
+        tracker.set_total(Total { bytes: Some(1_010 * MEGABYTE), files: Some(10_100) });
+        // A large file has moved while 100 small ones got their names, ten a second.
+        for second in 0..=10 {
+            tracker.moved_elsewhere(Duration::from_secs(second), second * 100 * MEGABYTE);
+            (0..10).for_each(|_| tracker.placed(1_000));
+        }
+        assert_eq!(tracker.snapshot().estimate(), "15:08 left");
     }
 
     #[test]

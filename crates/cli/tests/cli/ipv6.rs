@@ -137,7 +137,7 @@ fn a_copy_over_ssh_goes_to_an_address_of_ipv6() {
         let run = runs.into_iter().find(|run| run.code != 5).expect("ssh gets in");
         run.succeeds();
         let start = run.records().into_iter().find(|record| record["event"] == "start").unwrap();
-        assert!(start["peer"].as_str().unwrap().starts_with("[::1]:"), "the data took IPv6: {start}");
+        assert!(start["address"].as_str().unwrap().starts_with("[::1]:"), "the data took IPv6: {start}");
     };
     copy(&file, &format!("[::1]:{there}/"));
     assert!(same(&file, &format!("{there}/file")));

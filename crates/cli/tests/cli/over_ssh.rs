@@ -294,7 +294,7 @@ fn the_ports_of_the_remote_program_stay_in_their_range() {
     let run = far.copies(&format!("--port-range 47000-47001 '{file}' far:'{there}/'"));
     run.succeeds();
     let start = &run.records()[0];
-    assert!(["47000", "47001"].iter().any(|port| start["peer"].as_str().unwrap().ends_with(port)), "{start}");
+    assert!(["47000", "47001"].iter().any(|port| start["address"].as_str().unwrap().ends_with(port)), "{start}");
 }
 
 #[test]

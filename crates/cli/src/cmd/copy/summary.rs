@@ -22,20 +22,7 @@ const LEAST_FOR_RATE: u64 = 64 << 10;
 /// The result in two lines, and a third one about what helps if the copy took long. The rate is that of the whole time. That of the data alone follows where it differs.
 pub(super) fn summary(output: &Output, end: &Report) -> String {
     let (whole, moving) = rates(end);
-    let mut what = plural(end.files.unwrap_or(0), "file");
-    if let Some(directories) = end.directories.filter(|count| *count > 0) {
-        what.push_str(&format!(" in {}", plural(directories, "directory")));
-    }
-    let and = |count: Option<u64>, what: &str| match count.filter(|count| *count > 0) {
-        Some(count) => format!(", {}", what.replace('#', &count.to_string())),
-        None => String::new(),
-    };
-    let besides = [
-        end.links.filter(|count| *count > 0).map_or(String::new(), |links| format!(", {}", plural(links, "link"))),
-        and(end.kept, "# already there"),
-        and(end.deleted, "# removed"),
-    ]
-    .concat();
+    let (what, besides) = amounts(end);
     let sent_again = match end.direction {
         // Packets of TCP are nobody's business here.
         Some(Direction::Sent) if end.packets_sent > 0 => {
@@ -66,14 +53,29 @@ pub(super) fn summary(output: &Output, end: &Report) -> String {
     )
 }
 
+/// The files and directories, and what came or stayed besides.
+fn amounts(end: &Report) -> (String, String) {
+    let mut what = plural(end.files.unwrap_or(0), "file");
+    if let Some(directories) = end.directories.filter(|count| *count > 0) {
+        what.push_str(&format!(" in {}", plural(directories, "directory")));
+    }
+    let and = |count: Option<u64>, what: &str| match count.filter(|count| *count > 0) {
+        Some(count) => format!(", {}", what.replace('#', &count.to_string())),
+        None => String::new(),
+    };
+    let links =
+        end.links.filter(|count| *count > 0).map_or(String::new(), |links| format!(", {}", plural(links, "link")));
+    (what, [links, and(end.kept, "# already there"), and(end.deleted, "# removed")].concat())
+}
+
 /// The result of a copy between two other hosts, `from` one to another one.
 pub(super) fn summary_between(output: &Output, report: &Report, (from, to): (&str, &str), is_carried: bool) -> String {
     let style = output.style();
     let way = if is_carried { "through ssh and this machine" } else { "directly" };
+    let (what, besides) = amounts(report);
     format!(
-        "{} {}, {} in {}: {}\n{}",
+        "{} {what}, {}{besides} in {}: {}\n{}",
         style.green("copied and verified:"),
-        plural(report.files.unwrap_or(0), "file"),
         ByteSize(report.bytes),
         time(Duration::try_from_secs_f64(report.seconds).unwrap_or_default()),
         style.bold(&rate(report.goodput_bps)),

@@ -161,7 +161,7 @@ impl Copy<'_> {
 
     fn begin(&self, peer: SocketAddr) {
         let mut start = start(&self.args.transport, "copy", self.plan.server.scheme.name());
-        start.peer = Some(peer.to_string());
+        start.address = Some(peer.to_string());
         let sources: Vec<Value> = self.args.places.iter().map(|place| place.to_string().into()).collect();
         start.settings.insert("places".into(), sources.into());
         start.settings.insert("list".into(), self.args.list.into());

@@ -126,7 +126,7 @@ impl Pipe<'_> {
     fn begin(&self, local: Option<SocketAddr>, peer: Option<SocketAddr>) {
         let mut start = start(&self.args.transport, "pipe", PROTOCOL);
         start.local = local.map(|local| local.to_string());
-        start.peer = peer.map(|peer| peer.to_string());
+        start.address = peer.map(|peer| peer.to_string());
         start.settings.insert("original".into(), true.into());
         self.output.record(&Record::Start(Box::new(start)));
     }

@@ -24,7 +24,7 @@ impl Pipe<'_> {
             let local = endpoint.local_addr();
             self.output.print_line(&format!("calling {peer} from {local}; encrypted, the key of this side is {key}"));
         }
-        start.peer = Some(peer.to_string());
+        start.address = Some(peer.to_string());
         announce(self.context, &self.output, &endpoint, start);
         let meter = Meter::start(self.context.clock);
         match (endpoint.rendezvous(peer), &host) {
