@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Unpack
 
+from ._described import with_options
 from ._farhaul import Progress, Report, RunningCopy
 from ._options import CopyOptions, Path
 
@@ -13,6 +14,7 @@ _INTERVAL = 0.1
 """Seconds between two calls of a progress function."""
 
 
+@with_options(CopyOptions)
 def copy(
     src: Path | Sequence[Path],
     dst: Path,
@@ -43,6 +45,7 @@ def copy(
     return report
 
 
+@with_options(CopyOptions)
 async def copy_async(
     src: Path | Sequence[Path],
     dst: Path,

@@ -45,7 +45,111 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, in a new dictionary."""
-    def __getattr__(self, name: str) -> Any: ...
+    @property
+    def address(self) -> str | None:
+        """The address of the other side."""
+    @property
+    def direction(self) -> Literal["sent", "received"] | None:
+        """Direction of the data, seen from this side."""
+    @property
+    def bytes(self) -> int:
+        """Payload; of a copy that broke off, only that of the verified files."""
+    @property
+    def files(self) -> int | None:
+        """Files copied and verified; `None` if no files are copied."""
+    @property
+    def kept(self) -> int | None:
+        """Files that the target had."""
+    @property
+    def kept_bytes(self) -> int | None:
+        """Their bytes."""
+    @property
+    def directories(self) -> int | None:
+        """Directories that were made or completed."""
+    @property
+    def links(self) -> int | None:
+        """Symbolic and hard links that were made."""
+    @property
+    def deleted(self) -> int | None:
+        """Entries of the target that were removed."""
+    @property
+    def moved_bytes(self) -> int | None:
+        """Bytes of content that crossed the network."""
+    @property
+    def spared_bytes(self) -> int | None:
+        """Bytes of content that did not, because the target had them or they are holes."""
+    @property
+    def repaired_chunks(self) -> int | None:
+        """Chunks of 1 MiB that arrived damaged and came again."""
+    @property
+    def failed(self) -> int | None:
+        """Files and directories that were not copied."""
+    @property
+    def seconds(self) -> float:
+        """From the call to the confirmation."""
+    @property
+    def goodput_bps(self) -> int | None:
+        """The receiver's payload in bit/s, from its first to its last byte; `None` if no time passed."""
+    @property
+    def packets_sent(self) -> int:
+        """Data packets, retransmissions included."""
+    @property
+    def packets_retransmitted(self) -> int:
+        """Retransmissions among them."""
+    @property
+    def packets_received(self) -> int:
+        """Data packets that arrived, duplicates included."""
+    @property
+    def mtu_bytes(self) -> int | None:
+        """The last size of full packets, headers included."""
+    @property
+    def loss_ratio(self) -> float:
+        """Packets reported lost, as a share of those sent."""
+    @property
+    def rtt_us(self) -> dict[str, int]:
+        """Round-trip times in µs: ``min``, ``mean``, ``p99``."""
+    @property
+    def cpu_seconds(self) -> dict[str, float]:
+        """Processor time of this process: ``user`` and ``system``."""
+    @property
+    def peer(self) -> dict[str, Any] | None:
+        """The figures of the other side; `None` if it cannot report."""
+    @property
+    def controller(self) -> str:
+        """The congestion controller of this side, with its options."""
+    @property
+    def protocol(self) -> str:
+        """The wire protocol with its options."""
+    @property
+    def limited_by(self) -> str | None:
+        """What limited the transfer; `None` without a verdict."""
+    @property
+    def limited_by_share(self) -> float | None:
+        """Its share of the time."""
+    @property
+    def verified(self) -> bool:
+        """Whether both sides compared digests."""
+    @property
+    def security(self) -> str | None:
+        """``tls1.3``, ``ssh`` or ``none``."""
+    @property
+    def suite(self) -> str | None:
+        """Key exchange and cipher of the connection."""
+    @property
+    def peer_key(self) -> str | None:
+        """Fingerprint of the peer's key."""
+    @property
+    def session(self) -> int | None:
+        """Number of the session of a server."""
+    @property
+    def requests(self) -> int | None:
+        """Requests of a session of the file service."""
+    @property
+    def model_bps(self) -> int | None:
+        """The goodput that the model of a sender of RBUDP predicts."""
+    @property
+    def control_stream(self) -> dict[str, Any] | None:
+        """The control stream beside the transfer."""
 
 @final
 class Progress:
@@ -223,6 +327,12 @@ class Stream:
     def readable(self) -> bool: ...
     def writable(self) -> bool: ...
     def seekable(self) -> bool: ...
+    def seek(self, _offset: int, _whence: int = 0, /) -> int:
+        """There are no places in a stream: as for every raw file, this raises `io.UnsupportedOperation`."""
+    def tell(self) -> int:
+        """As `seek`."""
+    def truncate(self, _size: int | None = None, /) -> int:
+        """As `seek`."""
     @property
     def closed(self) -> bool:
         """Whether this side has ended the connection."""

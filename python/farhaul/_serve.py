@@ -6,6 +6,7 @@ import asyncio
 from types import TracebackType
 from typing import Self, Unpack
 
+from ._described import with_options
 from ._errors import Error
 from ._farhaul import Report, Server
 from ._options import Path, ServeOptions
@@ -85,6 +86,7 @@ class DirectoryServer:
         return f"<farhaul.DirectoryServer at {self.address}>"
 
 
+@with_options(ServeOptions)
 def serve(root: Path, listen: str = "127.0.0.1:0", **options: Unpack[ServeOptions]) -> DirectoryServer:
     """Serves the directory ``root`` at the UDP port ``listen``, until the result is closed.
 

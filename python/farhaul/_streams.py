@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from ._described import with_options
 from ._farhaul import Listener, Stream
 from ._options import ConnectionOptions
 
@@ -24,6 +25,7 @@ _AHEAD = 4 << 20
 """Bytes that a writer keeps before `StreamWriter.drain` waits."""
 
 
+@with_options(ConnectionOptions)
 def connect(address: str, **options: Unpack[ConnectionOptions]) -> Stream:
     """Connects to the listener at ``address``: ``host:port``, or a host alone with the port 9000.
 
@@ -32,6 +34,7 @@ def connect(address: str, **options: Unpack[ConnectionOptions]) -> Stream:
     return Stream.connect(address, **options)
 
 
+@with_options(ConnectionOptions)
 def listen(
     address: str = "127.0.0.1:0",
     *,
@@ -279,6 +282,7 @@ def _pair(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+@with_options(ConnectionOptions)
 async def open_connection(
     address: str,
     **options: Unpack[ConnectionOptions],
@@ -357,6 +361,7 @@ class StreamServer:
             asyncio.get_running_loop().call_exception_handler(context)
 
 
+@with_options(ConnectionOptions)
 async def start_server(
     handler: Handler,
     address: str = "127.0.0.1:0",

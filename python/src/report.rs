@@ -6,6 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::Value;
 
+/// Fields that records leave out where they have no value.
+const IF_ANY: [&str; 6] = ["session", "requests", "model_bps", "control_stream", "suite", "peer_key"];
+
 /// What a copy did: the fields of the record `end` of the command.
 #[pyclass(module = "farhaul", frozen, mapping)]
 pub(crate) struct Report(Py<PyDict>);
@@ -15,6 +18,9 @@ impl Report {
     pub(crate) fn of(py: Python<'_>, figures: &Figures) -> PyResult<Self> {
         let value = serde_json::to_value(figures).map_err(|error| crate::error::usage(error.to_string()))?;
         let fields = as_object(py, &value)?.cast_into::<PyDict>()?;
+        for name in IF_ANY.into_iter().filter(|name| value.get(name).is_none()) {
+            fields.set_item(name, py.None())?;
+        }
         Ok(Self(fields.unbind()))
     }
 }

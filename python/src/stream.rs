@@ -274,6 +274,23 @@ impl Stream {
         false
     }
 
+    /// There are no places in a stream: as for every raw file, this raises `io.UnsupportedOperation`.
+    #[pyo3(signature = (_offset, _whence=0, /))]
+    fn seek(&self, py: Python<'_>, _offset: i64, _whence: i32) -> PyResult<u64> {
+        Err(unsupported(py))
+    }
+
+    /// As `seek`.
+    fn tell(&self, py: Python<'_>) -> PyResult<u64> {
+        Err(unsupported(py))
+    }
+
+    /// As `seek`.
+    #[pyo3(signature = (_size=None, /))]
+    fn truncate(&self, py: Python<'_>, _size: Option<i64>) -> PyResult<u64> {
+        Err(unsupported(py))
+    }
+
     /// Whether this side has ended the connection.
     #[getter]
     fn closed(&self) -> PyResult<bool> {
@@ -361,6 +378,12 @@ impl Stream {
             Err(_) => "<farhaul.Stream of the parent process>".to_owned(),
         }
     }
+}
+
+/// The exception of the standard library for what a raw file cannot do.
+fn unsupported(py: Python<'_>) -> PyErr {
+    let raised = py.import("io").and_then(|io| io.getattr("UnsupportedOperation")?.call1(("a stream has no places",)));
+    raised.map_or_else(|error| error, PyErr::from_value)
 }
 
 impl Inner {

@@ -98,6 +98,9 @@ def test_streams_are_files_for_the_standard_library(pair):
     near, far = pair
     sent = elsewhere(lambda: (near.write(b"one\ntwo\n"), near.close()))
     assert io.BufferedReader(far).readlines() == [b"one\n", b"two\n"]
+    for call in (far.tell, lambda: far.seek(0), far.truncate):
+        with pytest.raises(io.UnsupportedOperation):
+            call()
     sent()
 
 

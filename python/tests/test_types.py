@@ -1,13 +1,17 @@
 """Types: the stubs against the extension module, and the package against itself."""
 
+import inspect
 import os
 import subprocess
 import sys
 
 import pytest
 
+import farhaul
+
 PROGRAM = """
 import asyncio
+import io
 import farhaul
 
 def shown(now: farhaul.Progress) -> None:
@@ -22,8 +26,21 @@ async def tasks() -> bytes:
 
 with farhaul.connect("far.example:9000", plain=True) as stream:
     count: int = stream.write(b"abc")
+    lines: list[bytes] = io.BufferedReader(stream).readlines()
 report: farhaul.Report = farhaul.copy("a", "b:c", progress=shown, ssh_port=2222)
 """
+
+
+def test_help_and_completion_list_the_keyword_arguments_with_their_meanings():
+    for function, name, meaning in [
+        (farhaul.copy, "recursive", "recursive: Copy directories with their contents."),
+        (farhaul.copy_async, "rate", "rate: "),
+        (farhaul.connect, "host_key", "host_key: "),
+        (farhaul.serve, "read_only", "read_only: Clients may not write."),
+    ]:
+        assert name in inspect.signature(function).parameters
+        assert meaning in (inspect.getdoc(function) or ""), function
+    assert list(inspect.signature(farhaul.copy).parameters)[:3] == ["src", "dst", "progress"]
 
 
 def mypy(*arguments, tmp_path):
@@ -40,11 +57,14 @@ def test_the_package_is_typed_and_the_stubs_are_those_of_the_module(tmp_path):
     assert code == 0, words
     code, words = mypy("mypy", "--strict", "program.py", tmp_path=tmp_path)
     assert code == 0, words
-    # Fields of a report are known by their names alone.
-    (tmp_path / "allowed").write_text("farhaul._farhaul.Report.__getattr__\n")
+    # Fields of a report are those of its record.
+    (tmp_path / "allowed").write_text(r"farhaul\._farhaul\.Report\..*" + "\n")
     stubtest = ["mypy.stubtest", "farhaul._farhaul", "--ignore-missing-stub", "--allowlist", "allowed"]
     code, words = mypy(*stubtest, tmp_path=tmp_path)
     assert code == 0, words
+    (tmp_path / "wrong.py").write_text('import farhaul\nreport = farhaul.copy("a", "b")\nprint(report.byts)\n')
+    code, words = mypy("mypy", "--strict", "wrong.py", tmp_path=tmp_path)
+    assert code == 1 and "byts" in words, words
     (tmp_path / "wrong.py").write_text('import farhaul\nfarhaul.copy("a", "b", recursiv=True)\n')
     code, words = mypy("mypy", "--strict", "wrong.py", tmp_path=tmp_path)
     assert code == 1 and "recursiv" in words, words

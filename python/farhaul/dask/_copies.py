@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Literal, Self, Unpack
 
+from .._described import with_options
 from .._errors import UsageError
 from .._options import CopyOptions
 from ._distributed import Client, current_client
@@ -90,6 +91,7 @@ class Copies:
         self._thread.join()
 
 
+@with_options(CopyOptions)
 def begin(
     pairs: Pairs,
     client: Client | None = None,
@@ -131,6 +133,7 @@ def begin(
     return Copies(Driver(read, client, settings, told.put), told)
 
 
+@with_options(CopyOptions)
 def copy(
     pairs: Pairs,
     client: Client | None = None,
