@@ -34,6 +34,8 @@ const OTHER_MEANING: &[(&str, &str)] = &[("stream", "rate")];
 /// Options of a single run, which no file may set. Dangers are among them. The exception is `listen` of a server.
 const OF_THE_MOMENT: &[&str] =
     &["listen", "connect", "to", "config", "help", "version", "show-config", "unsafe-keylog", "expose-private-keys"];
+/// A name that is more similar than this to a key may be meant: clap's own limit for options.
+const SIMILAR: f64 = 0.7;
 /// Name of the table of hosts.
 const HOSTS: &str = "host";
 
@@ -212,25 +214,24 @@ fn plain(value: &Value) -> Option<String> {
 fn check(file: &File, command: &Command) -> Result<(), Fault> {
     let connection = Transport::augment_args(Command::new("connection"));
     let path = file.path.display();
-    let section = |place: &str, table: &Table, options: &Command| {
+    let section = |place: &str, named: &str, table: &Table, options: &Command| {
         table.iter().try_for_each(|(key, value)| {
-            settable(options, key).map_err(|why| Fault::usage(format!("{place}: '{key}' {why}")))?;
-            plain(value).map(drop).ok_or_else(|| {
-                Fault::usage(format!("{place}: '{key}' must be a text in quotes, a number, true or false"))
-            })
+            let refused = |why: &str| Fault::usage(format!("{place}{}: '{key}' {why}", file.line_of(named, key)));
+            settable(options, key).map_err(|why| refused(&why))?;
+            plain(value).map(drop).ok_or_else(|| refused("must be a text in quotes, a number, true or false"))
         })
     };
     let (sections, settings): (Table, Table) = file.table.clone().into_iter().partition(|(_, value)| value.is_table());
-    section(&path.to_string(), &settings, &connection)?;
+    section(&path.to_string(), "", &settings, &connection)?;
     for (name, value) in &sections {
         let Value::Table(table) = value else { continue };
         match command.find_subcommand(name).filter(|_| VERBS.contains(&name.as_str())) {
-            Some(verb) => section(&file.section(name), table, verb)?,
+            Some(verb) => section(&file.section(name), if file.is_of_verb { "" } else { name }, table, verb)?,
             None if name == HOSTS => {
                 for (host, value) in table {
                     let at = format!("{path} [host.\"{host}\"]");
                     let wanted = || Fault::usage(format!("{path}: 'host.{host}' must be a section: [host.\"{host}\"]"));
-                    section(&at, value.as_table().ok_or_else(wanted)?, &connection)?;
+                    section(&at, &format!("{HOSTS}.{host}"), value.as_table().ok_or_else(wanted)?, &connection)?;
                 }
             }
             None => {
@@ -247,7 +248,13 @@ fn check(file: &File, command: &Command) -> Result<(), Fault> {
 /// Whether a file may set `key`, or the reason why not.
 fn settable(options: &Command, key: &str) -> Result<(), String> {
     let Some(arg) = options.get_arguments().find(|arg| arg.get_long() == Some(key)) else {
-        return Err("is no option here; `farhaul VERB --help` lists them, here without the dashes".to_owned());
+        let names = options.get_arguments().filter_map(|arg| arg.get_long());
+        let similar = |name: &&str| strsim::jaro_winkler(name, key);
+        let nearest = names.max_by(|one, other| similar(one).total_cmp(&similar(other)));
+        return Err(match nearest.filter(|name| similar(name) > SIMILAR) {
+            Some(name) => format!("is no option here; a similar one is '{name}'"),
+            None => "is no option here; `farhaul VERB --help` lists them, here without the dashes".to_owned(),
+        });
     };
     let serves = options.get_name() == "serve" && key == "listen";
     if OF_THE_MOMENT.contains(&key) && !serves {

@@ -28,6 +28,7 @@ const OWN_SECTIONS: &[(&str, &str)] = &[("serve", "plain")];
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) path: PathBuf,
+    pub(super) text: String,
     pub(super) table: Table,
     /// The file of one verb: its keys have no section there.
     pub(super) is_of_verb: bool,
@@ -39,6 +40,25 @@ impl File {
         let section = if self.is_of_verb { String::new() } else { format!(" [{verb}]") };
         format!("{}{section}", self.path.display())
     }
+
+    /// Where the key stands in this section, for messages: `, line 7`. Empty if it is written in another way, as in an inline table.
+    pub(super) fn line_of(&self, section: &str, key: &str) -> String {
+        let mut here = String::new();
+        for (line, number) in self.text.lines().zip(1..) {
+            let line = line.trim();
+            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+                here = unquoted(name);
+            } else if here == section && line.split_once('=').is_some_and(|(name, _)| unquoted(name) == key) {
+                return format!(", line {number}");
+            }
+        }
+        String::new()
+    }
+}
+
+/// The name of a key or a section without quotation marks.
+fn unquoted(name: &str) -> String {
+    name.chars().filter(|character| !matches!(character, '"' | '\'' | ' ' | '\t')).collect()
 }
 
 /// A place to look for a file, and the variable that changes it.
@@ -74,13 +94,13 @@ fn places() -> Vec<SettingsPlace> {
 
 /// The file of one verb. Its keys become the section of the verb. The verb reads its own sections itself.
 pub(super) fn read_own(path: &Path, verb: &str) -> Result<File, Fault> {
-    let File { path, mut table, .. } = read_named(path)?;
+    let File { path, text, mut table, .. } = read_named(path)?;
     for (_, section) in OWN_SECTIONS.iter().filter(|(of, _)| *of == verb) {
         if table.get(*section).is_some_and(Value::is_table) {
             table.remove(*section);
         }
     }
-    Ok(File { path, table: Table::from_iter([(verb.to_owned(), table.into())]), is_of_verb: true })
+    Ok(File { path, text, table: Table::from_iter([(verb.to_owned(), table.into())]), is_of_verb: true })
 }
 
 /// A section of the file of one verb, which has more than options. `None` if the file lacks it, or has an option of this name.
@@ -109,7 +129,7 @@ impl SettingsPlace {
         let no_toml = |why: &str| Fault::usage(format!("{} is no TOML: {why}", self.path.display()));
         let text = lists::utf8(&text).map_err(|error| no_toml(&error.to_string()))?;
         let table = text.parse().map_err(|error| no_toml(&in_a_line(text, &error)))?;
-        Ok(Some(File { path: self.path, table, is_of_verb: false }))
+        Ok(Some(File { path: self.path, text: text.to_owned(), table, is_of_verb: false }))
     }
 
     /// An unreadable file is an error, since its settings may forbid something, such as writing to a server.

@@ -5,7 +5,7 @@ use crate::cli::Cli;
 use crate::exit::Code;
 
 fn file(name: &str, text: &str) -> File {
-    File { path: name.into(), table: text.parse().unwrap(), is_of_verb: false }
+    File { path: name.into(), text: text.to_owned(), table: text.parse().unwrap(), is_of_verb: false }
 }
 
 fn refused(text: &str) -> String {
@@ -54,9 +54,12 @@ fn the_host_of_a_copy_is_that_of_its_remote_places() {
 
 #[test]
 fn what_is_no_option_is_refused_with_its_place() {
-    assert!(refused("timeuot = '1s'").contains("f: 'timeuot' is no option"));
+    let misspelt = refused("plain = true\n\ntimeuot = '1s'\n[bench]\nmtu = 9000");
+    assert!(misspelt.contains("f, line 3: 'timeuot' is no option here; a similar one is 'timeout'"), "{misspelt}");
+    assert!(refused("[bench]\n timeuot = '1s'").contains("f [bench], line 2: 'timeuot'"));
+    assert!(refused("[host.\"a b\"]\nqqqq = 1").contains("'qqqq' is no option here; `farhaul VERB --help`"));
     assert!(refused("root = '/'").contains("'root'"), "not an option of connections");
-    assert!(refused("[bench]\nroot = '/'").contains("f [bench]: 'root'"));
+    assert!(refused("[bench]\nroot = '/'").contains("f [bench], line 2: 'root'"));
     assert!(refused("[demo]\nrate = '1mbit'").contains("[demo]"));
     assert!(refused("[host.a]\nroot = '/'").contains("[host.\"a\"]"));
     assert!(refused("timeout = ['1s']").contains("must be a text"));
