@@ -405,8 +405,9 @@ impl RecvState {
             content.is_discarded = true;
         }
         let Some(Pending { entry, parent, is_begun, .. }) = self.take_pending(id) else { return Ok(()) };
-        if is_begun {
-            store.abort(id, Leftover::Keep);
+        match is_begun {
+            true => store.abort(id, Leftover::Keep),
+            false => store.forget(id),
         }
         self.refuse(store, id, (&entry, parent), failure)
     }

@@ -2,10 +2,13 @@
 
 use super::pair::{Pipes, Seen, pull};
 use super::{path, tree};
-use crate::file::{Change, FileEvent, ReceiveLimits, Totals};
+use crate::failure::FailCode;
+use crate::file::{Change, FileEvent, FileReceiver, ReceiveLimits, Totals, put_failed};
+use crate::frame_kind::FrameKind;
+use crate::framing::put_frame;
 use crate::integrity::CHUNK_LEN;
-use crate::manifest::{EntryId, EntryKind, Properties};
-use crate::opening::Pull;
+use crate::manifest::{Entry, EntryId, EntryKind, Mtime, Properties};
+use crate::opening::{Open, Pull, Push, Request};
 use crate::path_rules::RelPath;
 use crate::rules::{Kept, Rules, Skip};
 use crate::store::{MemoryFile, MemorySource, MemoryStore};
@@ -132,4 +135,41 @@ fn further_names_wait_for_a_file_that_is_compared_later() {
     }
     let seen = compare(&sent, &mut store, by_digest());
     assert_eq!((seen.totals().links, seen.totals().kept, seen.totals().failed), (2, 3, 0), "{seen:?}");
+}
+
+/// The answers of a receiver to a sender that says `frames` behind its entries `a` and `b`, of which one is compared at a time.
+fn after(frames: &[(FrameKind, Vec<u8>)], rules: Rules) -> (FileReceiver, MemoryStore) {
+    let tree = tree(&[("a", 5), ("b", 5)]);
+    let mut store = MemoryStore { tree: tree.clone(), compares: 1, ..MemoryStore::default() };
+    let push = Push { rules, ..Push::default() };
+    let limits = ReceiveLimits { file_size: 100, ..ReceiveLimits::default() };
+    let mut receiver = FileReceiver::answer(&Open::new(Request::Push(push), 0), limits);
+    let mut said = Vec::new();
+    for name in tree.keys() {
+        let entry = Entry::new(name.clone(), EntryKind::File, 5, 0o644, Mtime::default());
+        put_frame(&mut said, FrameKind::Entry, |out| entry.encode(out));
+    }
+    frames.iter().for_each(|(kind, body)| put_frame(&mut said, *kind, |out| out.extend_from_slice(body)));
+    assert_eq!(receiver.handle_received(&mut store, &said).unwrap(), said.len());
+    (receiver, store)
+}
+
+#[test]
+fn a_file_that_is_refused_before_it_begins_lets_the_next_one_be_compared() {
+    let (_, store) = after(&[], by_digest());
+    assert_eq!(store.comparing, [EntryId(0)].into());
+    let content = [&0u64.to_be_bytes()[..], &101u64.to_be_bytes(), &[0; 12]].concat();
+    let (_, store) = after(&[(FrameKind::Content, content)], by_digest());
+    assert_eq!(store.comparing, [EntryId(1)].into(), "it became too large");
+}
+
+#[test]
+fn only_in_a_dry_run_may_a_sender_say_that_a_file_differs() {
+    let mut differs = Vec::new();
+    put_failed(&mut differs, EntryId(0), &FailCode::Differs.into());
+    let counted = |dry_run| {
+        let (receiver, _) = after(&[(FrameKind::Failed, differs.clone())], Rules { dry_run, ..by_digest() });
+        (receiver.totals().kept, receiver.totals().failed)
+    };
+    assert_eq!((counted(true), counted(false)), ((1, 0), (0, 1)));
 }
