@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::async_call::{AsyncCall, Outcome, async_call};
-use crate::error::{raised, usage, with_failures};
+use crate::error::{in_python, raised, usage, with_failures};
 use crate::file_records::FileRecords;
 use crate::fork::OfProcess;
 use crate::gate::detach;
@@ -101,7 +101,7 @@ impl Tally {
             Event::Failed(path, failure, _) if failures.len() < FAILURES => {
                 failures.push((path.to_string(), Failure::clone(failure)));
             }
-            Event::Warning(warning) => progress.warning = Some((*warning).to_owned()),
+            Event::Warning(warning) => progress.warning = Some(in_python(warning).into_owned()),
             Event::Retrying(_) => {
                 progress.retries += 1;
                 // What is there counts anew.

@@ -95,6 +95,7 @@ fn exception(
         let _passing = hold(py);
         let made = MAKE.import(py, "farhaul._errors", "_error").and_then(|make| {
             let report = report.map(|report| Report::of(py, &report)).transpose()?;
+            let failures: Vec<_> = failures.iter().map(|(path, why)| (path, in_python(why))).collect();
             make.call1((code, in_python(message), remedy.map(in_python), report, failures))
         });
         made.map_or_else(|error| error, PyErr::from_value)
@@ -102,6 +103,6 @@ fn exception(
 }
 
 /// Words for people who call functions: the option ‹host-key› is their `host_key=`.
-fn in_python(words: &str) -> Cow<'_, str> {
+pub(crate) fn in_python(words: &str) -> Cow<'_, str> {
     worded(words, |name| format!("{}=", name.replace('-', "_")))
 }

@@ -10,6 +10,7 @@ use farhaul_udp::Clock;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
+use crate::error::in_python;
 use crate::report::as_object;
 
 /// The files of a copy that have ended. Clones share everything.
@@ -84,5 +85,5 @@ impl State {
 }
 
 fn why(failure: &Failure) -> Value {
-    json!({ "error": failure.to_string(), "code": code_of(failure.code).symbol() })
+    json!({ "error": in_python(&failure.to_string()), "code": code_of(failure.code).symbol() })
 }

@@ -15,7 +15,7 @@ use farhaul_transfer::{Cancellation, Environment, Error, Event, HostPort, Observ
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{raised, usage};
+use crate::error::{in_python, raised, usage};
 use crate::fork::OfProcess;
 use crate::gate::detach;
 use crate::report::Report;
@@ -69,7 +69,7 @@ impl Observer for Heard {
             }
             Event::Warning(warning) => {
                 let mut log = self.log();
-                log.warnings.push_back((*warning).to_owned());
+                log.warnings.push_back(in_python(warning).into_owned());
                 if log.warnings.len() > KEPT {
                     log.warnings.pop_front();
                 }

@@ -7,6 +7,7 @@ use farhaul_transfer::{Environment, Event};
 
 use crate::border::border_of;
 use crate::error::text;
+use crate::fault::in_c;
 
 /// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +136,7 @@ impl Told {
             Event::Made(entry, _) => Self::of_entry(Kind::Made, entry),
             Event::Deleted(path) => Self::of_path(Kind::Deleted, path),
             Event::Failed(path, failure, _) | Event::LeftOut(path, failure) => {
-                Self { message: text(&failure.to_string()), ..Self::of_path(Kind::Failed, path) }
+                Self { message: text(&in_c(&failure.to_string())), ..Self::of_path(Kind::Failed, path) }
             }
             Event::Skipped(path) => {
                 Self { message: text("the copy broke off before it"), ..Self::of_path(Kind::Failed, path) }
@@ -143,7 +144,7 @@ impl Told {
             Event::Retrying(pause) => {
                 Self { size: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX), ..Self::new(Kind::Retrying) }
             }
-            Event::Warning(words) => Self { message: text(words), ..Self::new(Kind::Warning) },
+            Event::Warning(words) => Self { message: text(&in_c(words)), ..Self::new(Kind::Warning) },
             _ => return None,
         })
     }

@@ -1,5 +1,7 @@
 //! A failure before it crosses the border: its code and its message.
 
+use std::borrow::Cow;
+
 use farhaul::{ConnectionLost, Error as ConnectionError, security};
 use farhaul_transfer::Error as TransferError;
 use farhaul_transfer::text::worded;
@@ -37,9 +39,7 @@ impl From<ConnectionError> for Fault {
 
 impl From<TransferError> for Fault {
     fn from(error: TransferError) -> Self {
-        // Options are fields and functions here.
-        let message = worded(&error.to_string(), |name| name.replace('-', "_")).into_owned();
-        Self::new(FarhaulResult::of_code(error.code), message)
+        Self::new(FarhaulResult::of_code(error.code), in_c(&error.to_string()))
     }
 }
 
@@ -53,6 +53,11 @@ impl From<security::IdentityError> for Fault {
     fn from(error: security::IdentityError) -> Self {
         Self::invalid(error.to_string())
     }
+}
+
+/// A sentence of the library with its options as fields and functions have them here.
+pub(crate) fn in_c(words: &str) -> Cow<'_, str> {
+    worded(words, |name| name.replace('-', "_"))
 }
 
 /// The result for the kind of failure. Of a connection that is over, it tells how the peer left.

@@ -17,7 +17,7 @@ use super::progress::TransferBar;
 use super::trace::Trace;
 use super::tracker::{Total, Tracker};
 use super::{Output, human, itemized, remote};
-use crate::exit::Fault;
+use crate::exit::{Fault, words};
 
 /// Reason in the record of a source that a broken copy did not reach.
 const NOT_REACHED: &str = "the copy ended before it";
@@ -152,11 +152,23 @@ impl Observer for Reporter {
                 shown.tracker.failed();
                 let line = format!("{} {path}: {failure}", output.style().red("not copied:"));
                 self.failed(path.to_string(), line);
-                self.file(session, path.as_bytes(), FileStatus::Failed, (0, None), Some(failure.to_string()));
+                self.file(
+                    session,
+                    path.as_bytes(),
+                    FileStatus::Failed,
+                    (0, None),
+                    Some(words(&failure.to_string()).into_owned()),
+                );
             }
             Event::LeftOut(path, failure) => {
                 output.print_line(&format!("left out: {path}: {}", failure.message));
-                self.file(session, path.as_bytes(), FileStatus::LeftOut, (0, None), Some(failure.to_string()));
+                self.file(
+                    session,
+                    path.as_bytes(),
+                    FileStatus::LeftOut,
+                    (0, None),
+                    Some(words(&failure.to_string()).into_owned()),
+                );
             }
             Event::Skipped(path) => {
                 self.file(session, path.as_bytes(), FileStatus::Failed, (0, None), Some(NOT_REACHED.to_owned()));

@@ -67,3 +67,10 @@ fn processor_time_has_exactly_user_and_system() {
     assert_eq!(cpu.keys().collect::<Vec<_>>(), ["system", "user"]);
     assert!(end["peer"].is_null());
 }
+
+#[test]
+fn options_in_the_words_of_the_library_are_those_of_the_command() {
+    let fault = Fault::new(Code::PeerLost, "nothing heard").remedy("‹connect-timeout› waits longer");
+    let record = end_record(json!({}), 0, Some(&fault));
+    assert_eq!(record["error"]["message"], "nothing heard; --connect-timeout waits longer");
+}
