@@ -38,13 +38,22 @@ impl Socket {
     /// # Errors
     /// There is no folder for it.
     pub(crate) fn bind() -> io::Result<Self> {
-        let path = folder()?.join(format!("{}.sock", std::process::id()));
+        Self::bind_at(folder()?.join(format!("{}.sock", std::process::id())))
+    }
+
+    /// A socket under a name that it has only once it accepts callers: a listing removes one that refuses them.
+    fn bind_at(path: PathBuf) -> io::Result<Self> {
+        let begun = path.with_extension("begun");
         // Of a process that is gone: the number is ours now.
-        let _ = fs::remove_file(&path);
-        let listener = UnixListener::bind(&path)?;
-        let file = Listening { path };
-        fs::set_permissions(&file.path, fs::Permissions::from_mode(MODE))?;
-        Ok(Self { listener, file })
+        let _ = fs::remove_file(&begun);
+        let listener = UnixListener::bind(&begun)?;
+        let named =
+            fs::set_permissions(&begun, fs::Permissions::from_mode(MODE)).and_then(|()| fs::rename(&begun, &path));
+        if let Err(error) = named {
+            let _ = fs::remove_file(&begun);
+            return Err(error);
+        }
+        Ok(Self { listener, file: Listening { path } })
     }
 
     /// Listens from now on.
@@ -98,4 +107,41 @@ fn line(stream: &UnixStream, patience: Duration) -> io::Result<String> {
     let mut line = String::new();
     BufReader::new(stream.take(LONGEST)).read_line(&mut line)?;
     Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_socket_that_can_be_seen_refuses_nobody() {
+        let folder = std::env::temp_dir().join(format!("farhaul-socket-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("1.sock");
+        let ends = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let refused = scope.spawn(|| {
+                let mut refused = 0;
+                while !ends.load(Ordering::Acquire) {
+                    refused += u32::from(
+                        UnixStream::connect(&path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused),
+                    );
+                }
+                refused
+            });
+            // All listen to the end, so only one that did not listen yet can refuse a caller.
+            let mut listening = Vec::new();
+            for _ in 0..500 {
+                let Socket { listener, file } = Socket::bind_at(path.clone()).unwrap();
+                drop(file);
+                listening.push(listener);
+            }
+            ends.store(true, Ordering::Release);
+            assert_eq!(refused.join().unwrap(), 0);
+        });
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }
