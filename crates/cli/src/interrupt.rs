@@ -39,8 +39,8 @@ pub(crate) struct AtSignals {
     pub(crate) gives_up_capabilities: bool,
 }
 
-/// A replacement for this program's reaction. Arguments: the signal, and whether it came before the replacement.
-type Heir = Box<dyn Fn(i32, bool) + Send>;
+/// A replacement for this program's reaction to a signal.
+type Heir = Box<dyn Fn(i32) + Send>;
 
 #[derive(Default)]
 struct Shared {
@@ -150,17 +150,19 @@ impl Interrupt {
         *locked(&self.shared.state) = Some(Box::new(state));
     }
 
-    /// Passes SIGINT and SIGTERM to `what` from now on, and survives them: they are meant for a child. A signal that has come
-    /// already is passed at once.
-    pub(crate) fn passes_on(&self, what: impl Fn(i32, bool) + Send + 'static) {
+    /// Passes SIGINT and SIGTERM to `what` from now on, and survives them: they are meant for a child.
+    ///
+    /// # Errors
+    /// The fault of a signal that came before, and was meant for this program.
+    pub(crate) fn passes_on(&self, what: impl Fn(i32) + Send + 'static) -> Result<(), Fault> {
         // A terminal sends SIGQUIT too. An empty handler keeps it from ending this program.
         let _ = signal_hook::flag::register(SIGQUIT, Arc::default());
         let mut heir = locked(&self.shared.heir);
-        match self.shared.signal.load(Ordering::Acquire) {
-            0 => {}
-            signal => what(signal, true),
+        if let Some(fault) = self.fault() {
+            return Err(fault);
         }
         *heir = Some(Box::new(what));
+        Ok(())
     }
 
     /// A flag that is true once a signal has asked to stop.
@@ -199,11 +201,13 @@ impl Interrupt {
             }
             return;
         }
-        if let Some(heir) = &*locked(&self.shared.heir) {
+        // Under the lock, a signal is noted or passed on, and never both or neither.
+        let heir = locked(&self.shared.heir);
+        if let Some(heir) = &*heir {
             if signal == SIGTERM {
                 self.shared.signal.store(signal, Ordering::Release);
             }
-            heir(signal, false);
+            heir(signal);
             return;
         }
         // The system repeats this one every second, and nobody has become impatient.
@@ -217,6 +221,7 @@ impl Interrupt {
             }
             return;
         }
+        drop(heir);
         self.shared.cancellation.cancel_because(fault_of(signal));
     }
 }
@@ -241,4 +246,24 @@ fn ignored(signal: i32) -> bool {
 /// The content, even after a panic: a list or an optional closure is always consistent.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_signal_is_passed_on_once_somebody_takes_them_and_one_from_before_is_a_fault() {
+        let (interrupt, (passed, taken)) = (Interrupt::default(), channel());
+        interrupt.passes_on(move |signal| passed.send(signal).unwrap()).unwrap();
+        interrupt.on_signal(SIGINT);
+        assert_eq!(taken.recv(), Ok(SIGINT));
+        assert!(interrupt.fault().is_none() && !interrupt.is_stopping());
+        let interrupt = Interrupt::default();
+        interrupt.on_signal(SIGINT);
+        assert_eq!(interrupt.passes_on(drop).unwrap_err().code, Code::Interrupted);
+        assert!(interrupt.is_stopping());
+    }
 }

@@ -3,11 +3,12 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
+use std::mem;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -67,10 +68,18 @@ pub(super) struct Near {
 /// The target of signals.
 #[derive(Clone)]
 pub(super) struct Target {
-    /// `None` once the command has ended.
-    process: Arc<Mutex<Option<Pid>>>,
+    process: Arc<Mutex<Process>>,
     /// Carries no messages. Its sender is dropped when the command ends.
     ended: Arc<Mutex<Receiver<()>>>,
+}
+
+/// The process of a command, as far as signals can reach it.
+enum Process {
+    /// It is not started yet. The first signal for it is kept until then.
+    Awaited(Option<Signal>),
+    Running(Pid),
+    /// Its id may belong to another process.
+    Ended,
 }
 
 /// The exit status of a command.
@@ -84,26 +93,20 @@ impl Near {
         if line.is_interactive {
             sys::give_terminal(&mut command);
         }
-        // An earlier signal is meant for the whole emulation. The terminal did not send it to this command.
-        if let Some(fault) = context.interrupt.fault() {
-            return Err(fault);
-        }
+        let (target, lives) = Target::awaited();
+        let its = target.clone();
+        // An earlier signal is meant for the whole emulation, and a later one for the command, even if it only begins to start.
+        context.interrupt.passes_on(move |signal| {
+            if signal == SIGTERM {
+                its.end();
+            } else if its.is_awaited() || !sys::has_terminal() {
+                // Otherwise the terminal itself sends SIGINT to its foreground.
+                its.send(Signal::INT);
+            }
+        })?;
         let child =
             hosts.emulation.spawn(near.host, &mut command).map_err(|error| cannot_run(&line.program, &error))?;
-        let (lives, ended) = sync_channel::<()>(0);
-        let process = Arc::new(Mutex::new(Some(Pid::from_child(&child))));
-        let target = Target { process, ended: Arc::new(Mutex::new(ended)) };
-        let its = target.clone();
-        context.interrupt.passes_on(move |signal, came_before| {
-            if signal != SIGTERM {
-                // The terminal itself sends SIGINT to its foreground, but the command may have started later.
-                if came_before || !sys::has_terminal() {
-                    its.send(Signal::INT);
-                }
-                return;
-            }
-            its.end();
-        });
+        target.starts(Pid::from_child(&child));
         Ok(Self { child, is_interactive: line.is_interactive, target, lives })
     }
 
@@ -124,7 +127,7 @@ impl Near {
                 other => break other.map(drop).map_err(io::Error::from)?,
             }
         }
-        *self.target.process.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.target.process() = Process::Ended;
         let status = self.child.wait()?;
         drop(self.lives);
         if self.is_interactive {
@@ -145,6 +148,29 @@ fn stop_with(shell: Pid) -> rustix::io::Result<()> {
 }
 
 impl Target {
+    /// The target of signals to a command that is not started yet. The sender is dropped when the command ends.
+    fn awaited() -> (Self, SyncSender<()>) {
+        let (lives, ended) = sync_channel(0);
+        let process = Arc::new(Mutex::new(Process::Awaited(None)));
+        (Self { process, ended: Arc::new(Mutex::new(ended)) }, lives)
+    }
+
+    fn process(&self) -> MutexGuard<'_, Process> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_awaited(&self) -> bool {
+        matches!(*self.process(), Process::Awaited(_))
+    }
+
+    /// The command has started. It gets the signal that was kept for it.
+    fn starts(&self, id: Pid) {
+        let before = mem::replace(&mut *self.process(), Process::Running(id));
+        if let Process::Awaited(Some(signal)) = before {
+            self.send(signal);
+        }
+    }
+
     /// Ends the command with SIGTERM, and after a while with SIGKILL.
     pub(super) fn end(&self) {
         self.send(Signal::TERM);
@@ -156,9 +182,11 @@ impl Target {
     }
 
     fn send(&self, signal: Signal) {
-        if let Some(process) = *self.process.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &mut *self.process() {
+            Process::Awaited(first) => drop(first.get_or_insert(signal)),
             // The command may have ended just now.
-            let _ = kill_process(process, signal);
+            Process::Running(id) => drop(kill_process(*id, signal)),
+            Process::Ended => {}
         }
     }
 }
@@ -212,5 +240,17 @@ mod tests {
     fn shells_are_known_by_their_names() {
         assert!(["sh", "/bin/bash", "zsh", "/usr/bin/fish"].iter().all(|name| is_shell(OsStr::new(name))));
         assert!(["ping", "/bin/sh/", "shutdown", ""].iter().filter(|name| is_shell(OsStr::new(name))).count() == 1);
+    }
+
+    #[test]
+    fn a_command_that_only_begins_to_start_gets_the_first_signal_that_came_for_it() {
+        let (target, _lives) = Target::awaited();
+        assert!(target.is_awaited());
+        target.send(Signal::INT);
+        target.send(Signal::CONT);
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        target.starts(Pid::from_child(&child));
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::INT.as_raw()));
+        assert!(!target.is_awaited());
     }
 }
