@@ -71,6 +71,9 @@ struct RunOptions {
     /// Folder for the results, with one subfolder per figure
     #[arg(long, value_name = "DIR", default_value = OUT)]
     out: PathBuf,
+    /// Formats of the drawings; pdf and png need rsvg-convert
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "FORMAT,…", default_value = "svg")]
+    format: Vec<run::Format>,
     /// Run the quick form of each scenario
     #[arg(long)]
     quick: bool,

@@ -34,6 +34,30 @@ fn write(scratch: &Scratch, name: &str, text: &str) -> String {
 }
 
 #[test]
+fn drawings_are_files_for_print_and_slides_where_their_program_is_installed() {
+    let scratch = Scratch::new();
+    let scenario = write(&scratch, "mine.toml", NEWCOMER);
+    let words = ["lab", "run", &scenario, "--out", &scratch.at("out"), "--format", "pdf,png"];
+    let nowhere = scratch.dir("nowhere");
+    let without_path = ["env", &*format!("PATH={nowhere}")];
+    farhaul_under(&without_path, &words).fails(1, &["rsvg-convert", "not installed", "librsvg2-bin"]);
+    assert!(!Path::new(&scratch.at("out")).exists(), "it is checked before anything runs");
+    if runs(&["rsvg-convert", "--version"], "it makes PDF and PNG").is_none() {
+        return;
+    }
+    farhaul(&words).succeeds();
+    let names = scratch.names("out/mine");
+    let begin_with = |extension: &str, bytes: &[u8]| {
+        let paths = names.iter().filter(|name| name.ends_with(extension));
+        let files: Vec<Vec<u8>> =
+            paths.map(|name| fs::read(scratch.at(&format!("out/mine/{name}"))).unwrap()).collect();
+        !files.is_empty() && files.iter().all(|file| file.starts_with(bytes))
+    };
+    assert!(begin_with(".pdf", b"%PDF-") && begin_with(".png", b"\x89PNG"), "{names:?}");
+    assert!(!names.iter().any(|name| name.ends_with(".svg")), "{names:?}");
+}
+
+#[test]
 fn ten_lines_by_a_newcomer_run() {
     let scratch = Scratch::new();
     let scenario = write(&scratch, "mine.toml", NEWCOMER);

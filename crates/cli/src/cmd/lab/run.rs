@@ -1,5 +1,6 @@
 //! `lab run` and `lab sweep`: runs of figures and scenario files, on all cores.
 
+mod format;
 mod tally;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use super::{RunOptions, fault_of, no_networks};
 use crate::cmd::{Context, capacity};
 use crate::exit::Fault;
 use crate::output::{Output, progress};
+pub(super) use format::Format;
 use tally::{FigureTally, run_record};
 
 /// Run figures or scenario files, and print their tables and scores
@@ -92,10 +94,11 @@ struct Session<'a> {
 impl Session<'_> {
     fn figures(&self, names: &[String], pcap: Option<&Path>) -> Result<(), Fault> {
         let output = Output::from_flag(self.options.json);
-        let mut tally = FigureTally::begin(self.verb, &self.options.out, &output);
+        let mut tally = FigureTally::begin(self.verb, &self.options.out, &self.options.format, &output);
         let fault = |error: LabError| fault_of(&error, self.context);
         let done = self.read(names, &output).map_err(fault).and_then(|figures| {
             self.permitted()?;
+            format::possible(&self.options.format)?;
             self.warn_of_speed(&figures, &output)?;
             self.try_figures(figures, pcap, &output, &mut tally).map_err(fault)
         });

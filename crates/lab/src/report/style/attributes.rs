@@ -1,11 +1,11 @@
-//! The look of elements as attributes, on light ground: for programs that draw SVG and know no variables of CSS, or no style sheets.
+//! The look of elements as attributes, on white paper: for programs that draw SVG and know no variables of CSS, or no style sheets.
 //! Rules of the style sheet count more than attributes (SVG 1.1, section 6.4), so a browser follows its reader's scheme all the same.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use super::{DRAWING, LIGHT, LIGHT_HUES, LIGHT_STEPS};
+use super::{DRAWING, LIGHT, LIGHT_HUES, LIGHT_STEPS, PAPER};
 
 /// A rule of the style sheet of drawings.
 struct Rule {
@@ -59,7 +59,7 @@ fn resolved(value: &str, classes: &[&str]) -> Option<String> {
     let (name, fallback) = variable.split_once(',').map_or((variable, None), |(name, other)| (name, Some(other)));
     match name {
         "c" => colour(classes).or_else(|| resolved(fallback?, classes)),
-        name => LIGHT.split(';').find_map(|variable| {
+        name => PAPER.split(';').chain(LIGHT.split(';')).find_map(|variable| {
             let (its, value) = variable.strip_prefix("--")?.split_once(':')?;
             (its == name).then(|| value.to_owned())
         }),
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn an_element_has_the_light_colours_of_its_rules() {
-        assert_eq!(attributes("rect", "ground"), " fill=\"#fffefb\"");
+        assert_eq!(attributes("rect", "ground"), " fill=\"#fff\"");
         assert_eq!(attributes("text", "title"), " fill=\"#1d1c1a\" font-weight=\"600\"");
         assert_eq!(attributes("text", "tick"), " fill=\"#5f5c56\"", "the later rule counts");
         let line = attributes("path", "line thin d1 s0");

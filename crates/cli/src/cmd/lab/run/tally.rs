@@ -10,6 +10,7 @@ use farhaul_lab::store::RECORDS;
 use farhaul_lab::{FigureResult, LabError, Record, World, folder, table};
 use serde_json::{Value, json};
 
+use super::format::Format;
 use crate::exit::{Code, Fault};
 use crate::output::json::{end_record, start_record};
 use crate::output::{Output, print};
@@ -27,6 +28,8 @@ fn suffix(world: World) -> &'static str {
 /// Scores of the figures so far.
 pub(super) struct FigureTally {
     output: Output,
+    /// Formats of drawings.
+    formats: Vec<Format>,
     met: usize,
     scores: usize,
     /// Scores that are not met: `figure/score`.
@@ -51,9 +54,10 @@ pub(super) fn run_record(run: &Record) -> Value {
 }
 
 impl FigureTally {
-    pub(super) fn begin(verb: &str, out: &Path, output: &Output) -> Self {
+    pub(super) fn begin(verb: &str, out: &Path, formats: &[Format], output: &Output) -> Self {
         output.record_value(&start_record(&format!("lab {verb}"), json!({ "out": out.to_string_lossy() })));
-        Self { output: output.clone(), met: 0, scores: 0, unmet: Vec::new(), waiting: Vec::new() }
+        let (output, formats) = (output.clone(), formats.to_vec());
+        Self { output, formats, met: 0, scores: 0, unmet: Vec::new(), waiting: Vec::new() }
     }
 
     /// Takes a finished figure. Evaluates it once all figures that it refers to are finished.
@@ -79,8 +83,8 @@ impl FigureTally {
             Measurements::new(others.iter().chain(results.iter().filter(|other| !other.records.is_empty())));
         let scores = score::evaluate(result, &measurements);
         for drawing in drawings(result, &measurements) {
-            let path = folder.join(format!("{}{}.svg", drawing.name, suffix(result.world)));
-            fs::write(&path, drawing.svg).map_err(|source| LabError::file(&path, source))?;
+            let stem = folder.join(format!("{}{}", drawing.name, suffix(result.world)));
+            self.formats.iter().try_for_each(|format| format.write(&stem, &drawing.svg))?;
         }
         let (met, all) = score::count(&scores);
         self.met += met;
