@@ -248,3 +248,19 @@ fn frames_of_any_kind_that_are_passed_on_have_a_bound() {
         assert!(state.has_queue());
     }
 }
+
+#[test]
+fn a_message_in_the_hand_of_the_writer_is_not_written_yet() {
+    let mut state = State::new(Instant::ZERO);
+    assert!(state.is_written());
+    state.put(Frame::Message(b"last words")).unwrap();
+    assert!(state.next_frame().is_some());
+    // A program that ended now would take them along.
+    assert!(!state.is_written());
+    state.wrote(Instant::ZERO);
+    assert!(state.is_written());
+    state.put(Frame::Message(b"never")).unwrap();
+    assert!(state.next_frame().is_some());
+    state.lose_out();
+    assert!(state.is_written(), "nobody waits for a pipe that is gone");
+}

@@ -125,6 +125,7 @@ impl State {
         if !keeps_alive && self.into.due.is_none_or(|due| due > now) {
             return None;
         }
+        self.begins_to_write();
         let into = &mut self.into;
         (into.told, into.told_limit, into.due) = (into.received, into.read + WINDOW, None);
         self.counts_sent += 1;

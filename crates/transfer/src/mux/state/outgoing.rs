@@ -26,6 +26,8 @@ pub(super) struct Outgoing {
     /// Bytes of the frames of a stream among them, and of the one that the writer has in hand.
     pub(super) waiting: usize,
     pub(super) in_hand: usize,
+    /// The writer has a frame of any kind that it has not written yet.
+    is_writing: bool,
     /// Bytes of the messages among them.
     pub(super) said: usize,
     /// Most bytes underway.
@@ -136,6 +138,7 @@ impl State {
     /// The next frame, for the writer.
     pub(in crate::mux) fn next_frame(&mut self) -> Option<Vec<u8>> {
         let frame = self.out.frames.pop_front()?;
+        self.out.is_writing = true;
         match is_message(&frame) {
             true => self.out.said -= frame.len(),
             false => {
@@ -146,15 +149,20 @@ impl State {
         Some(frame)
     }
 
+    /// The writer has a frame that did not wait in the queue.
+    pub(super) fn begins_to_write(&mut self) {
+        self.out.is_writing = true;
+    }
+
     /// The writer has written a frame.
     pub(in crate::mux) fn wrote(&mut self, now: Instant) {
         self.spoke = now;
-        self.out.in_hand = 0;
+        (self.out.in_hand, self.out.is_writing) = (0, false);
     }
 
     /// Whether nothing waits for the writer, which has nothing in hand.
     pub(in crate::mux) fn is_written(&self) -> bool {
-        self.out.frames.is_empty() && self.out.in_hand == 0 && self.into.due.is_none()
+        self.out.frames.is_empty() && !self.out.is_writing && self.into.due.is_none()
     }
 
     pub(in crate::mux) fn hang_up(&mut self) {
@@ -174,6 +182,7 @@ impl State {
         self.is_out_gone = true;
         self.out.frames.clear();
         (self.out.waiting, self.out.in_hand, self.out.said) = (0, 0, 0);
+        self.out.is_writing = false;
         self.lose(ConnectionLost::Aborted);
     }
 
