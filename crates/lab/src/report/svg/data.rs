@@ -223,9 +223,11 @@ pub(crate) fn describe(point: &Point, source: &PlotSource<'_>) -> String {
     axes.filter_map(value).collect::<Vec<_>>().join(", ")
 }
 
-/// The title of a panel of one curve, at the place in the grid that its other axes have.
+/// The title of a panel of one curve, at the place in the grid that its other axes have. A scenario without curves has one
+/// without a label.
 pub(crate) fn titled(curve: &Curve, place: &str) -> String {
-    if place.is_empty() { curve.label.clone() } else { format!("{}: {place}", curve.label) }
+    let parts = [&*curve.label, place].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(": ")
 }
 
 /// A value of an axis for readers: `100 Mbit/s` for `100mbit`.

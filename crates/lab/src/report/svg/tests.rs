@@ -294,3 +294,12 @@ fn a_map_of_many_columns_is_turned_on_a_narrow_page() {
     assert_eq!(columns(draw_narrow(figure, &plot, &measurements)), y);
     assert_eq!(columns(draw(figure, &plot, &measurements, false)), x);
 }
+
+#[test]
+fn a_panel_of_a_scenario_without_curves_has_the_name_of_its_place() {
+    let mut curve = gallery()[0].scenario.curves[0].clone();
+    curve.label = "UDT4".to_owned();
+    assert_eq!(["", "loss 1 %"].map(|place| data::titled(&curve, place)), ["UDT4", "UDT4: loss 1 %"]);
+    curve.label.clear();
+    assert_eq!(["", "loss 1 %"].map(|place| data::titled(&curve, place)), ["", "loss 1 %"]);
+}
