@@ -99,6 +99,7 @@ fn call(line: &str) -> Result<Option<Call>> {
         "syncfs" => What::SyncAll,
         "renameat2" if argument(4)?.contains("RENAME_EXCHANGE") => What::Exchange(at(0)?, at(2)?),
         "renameat2" | "renameat" => What::Rename(at(0)?, at(2)?),
+        "rename" => What::Rename(absolute(argument(0)?)?, absolute(argument(1)?)?),
         "unlinkat" => What::Unlink(at(0)?),
         "mkdirat" => What::MakeDirectory(at(0)?),
         other => bail!("the model does not know {other}"),
@@ -131,6 +132,13 @@ fn split(arguments: &str) -> Vec<String> {
 fn handle(argument: &str) -> Result<String> {
     let (_, path) = argument.split_once('<').context("a handle has a path")?;
     Ok(path.trim_end_matches('>').to_owned())
+}
+
+/// A path that depends on no working directory, which the model does not follow.
+fn absolute(argument: &str) -> Result<String> {
+    let path = text(argument)?;
+    ensure!(path.starts_with('/'), "the model does not know where {path} is");
+    Ok(path)
 }
 
 fn text(argument: &str) -> Result<String> {
@@ -192,5 +200,13 @@ mod tests {
         assert!(call(r#"1.0 write(7<UDP:[127.0.0.1:1]>, "x", 1) = 1 <0.1>"#).unwrap().is_none());
         let exchanged = call(r#"1.0 renameat2(14</to>, ".b", 14</to>, "b", RENAME_EXCHANGE) = 0 <0.1>"#).unwrap();
         assert!(matches!(exchanged.unwrap().what, What::Exchange(from, to) if from == "/to/.b" && to == "/to/b"));
+    }
+
+    #[test]
+    fn a_rename_without_handles_needs_absolute_paths() {
+        let renamed = call(r#"1.0 rename("/run/1.begun", "/run/1.sock") = 0 <0.1>"#).unwrap().unwrap();
+        assert!(matches!(&renamed.what, What::Rename(from, to) if from == "/run/1.begun" && to == "/run/1.sock"));
+        assert!(!renamed.is_below("/to"));
+        call(r#"1.0 rename("1.begun", "1.sock") = 0 <0.1>"#).unwrap_err();
     }
 }
