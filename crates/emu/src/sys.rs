@@ -162,9 +162,9 @@ pub(crate) fn set_ipv4(name: &str, address: Ipv4Addr, prefix: u32) -> io::Result
     let socket = control(AddressFamily::INET)?;
     let mut request = interface(name)?;
     request.ifr_ifru.ifru_addr = ipv4(address);
-    ioctl(socket.as_fd(), libc::SIOCSIFADDR, &raw mut request)?;
+    ioctl(socket.as_fd(), libc::SIOCSIFADDR as libc::Ioctl, &raw mut request)?;
     request.ifr_ifru.ifru_netmask = ipv4(Ipv4Addr::from_bits(u32::MAX << (32 - prefix)));
-    ioctl(socket.as_fd(), libc::SIOCSIFNETMASK, &raw mut request)
+    ioctl(socket.as_fd(), libc::SIOCSIFNETMASK as libc::Ioctl, &raw mut request)
 }
 
 /// Gives the interface `name` an IPv6 address. The interface must be up.
@@ -175,7 +175,7 @@ pub(crate) fn set_ipv6(name: &str, address: Ipv6Addr, prefix: u32) -> io::Result
         ifr6_prefixlen: prefix,
         ifr6_ifindex: name_to_index(&socket, name)? as libc::c_int,
     };
-    ioctl(socket.as_fd(), libc::SIOCSIFADDR, &raw mut request)
+    ioctl(socket.as_fd(), libc::SIOCSIFADDR as libc::Ioctl, &raw mut request)
 }
 
 /// Sets the MTU of an interface in bytes and the length of its transmit queue in packets. Uses netlink, because the
@@ -191,12 +191,12 @@ pub(crate) fn set_sizes(name: &str, mtu: u32, queue: u32) -> io::Result<()> {
 pub(crate) fn switch(name: &str, on: bool) -> io::Result<()> {
     let socket = control(AddressFamily::INET)?;
     let mut request = interface(name)?;
-    ioctl(socket.as_fd(), libc::SIOCGIFFLAGS, &raw mut request)?;
+    ioctl(socket.as_fd(), libc::SIOCGIFFLAGS as libc::Ioctl, &raw mut request)?;
     // SAFETY: the call before has filled in the flags, and any bit pattern is a valid number.
     let flags = unsafe { request.ifr_ifru.ifru_flags };
     let up = libc::IFF_UP as libc::c_short;
     request.ifr_ifru.ifru_flags = if on { flags | up } else { flags & !up };
-    ioctl(socket.as_fd(), libc::SIOCSIFFLAGS, &raw mut request)
+    ioctl(socket.as_fd(), libc::SIOCSIFFLAGS as libc::Ioctl, &raw mut request)
 }
 
 /// Room for Linux' `struct tcp_info` as of 6.18, and for later fields.

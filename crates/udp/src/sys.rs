@@ -1,11 +1,14 @@
 //! System calls that no safe library offers. All `unsafe` code of this crate is in this file.
-#![expect(unsafe_code, reason = "socket options and a scheduling call that rustix and socket2 do not know")]
+#![expect(unsafe_code, reason = "socket options and calls that rustix and socket2 do not know")]
 
 use std::io;
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, size_of_val};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
+
+use rustix::event::epoll::{Event, EventData, EventFlags};
+use rustix::io::Errno;
 
 /// Number of values in `SO_MEMINFO` (Linux, `linux/sock_diag.h`: `SK_MEMINFO_VARS`).
 const MEMINFO_VALUES: usize = 9;
@@ -27,6 +30,30 @@ pub(crate) fn socket_drops(socket: impl AsFd) -> io::Result<u32> {
         )
     };
     if result == 0 { Ok(values[MEMINFO_DROPS]) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Most ready sources that [`take_ready`] takes at once.
+const READY: usize = 64;
+
+/// Takes what is ready from `epoll`, without a wait, up to what `events` has room for. rustix calls epoll_pwait2(2), which kernels
+/// before 5.11 lack.
+pub(crate) fn take_ready(epoll: impl AsFd, events: &mut Vec<Event>) -> Result<(), Errno> {
+    let mut ready = [libc::epoll_event { events: 0, u64: 0 }; READY];
+    let most = READY.min(events.capacity() - events.len()) as libc::c_int;
+    // SAFETY: `ready` is at least `most` writable events, for which any bit pattern is valid, and outlives the call.
+    let taken = unsafe { libc::epoll_wait(epoll.as_fd().as_raw_fd(), ready.as_mut_ptr(), most, 0) };
+    let Ok(taken) = usize::try_from(taken) else { return Err(last_error()) };
+    events.extend(
+        ready.iter().take(taken).map(|event| Event {
+            flags: EventFlags::from_bits_retain(event.events),
+            data: EventData::new_u64(event.u64),
+        }),
+    );
+    Ok(())
+}
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
 /// Whether the kernel may coalesce received datagrams of one flow (GRO).
@@ -113,7 +140,7 @@ pub(crate) fn interface_mtu(socket: impl AsFd, name: &str) -> io::Result<u32> {
         *to = from as libc::c_char;
     }
     // SAFETY: the name ends with a zero, and `request` is a valid structure that outlives the call.
-    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) };
+    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCGIFMTU as libc::Ioctl, &raw mut request) };
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -128,7 +155,7 @@ pub(crate) fn interface_at(socket: impl AsFd, index: u16) -> io::Result<String> 
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     request.ifr_ifru.ifru_ifindex = index.into();
     // SAFETY: `request` is a valid structure that outlives the call.
-    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCGIFNAME, &raw mut request) };
+    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCGIFNAME as libc::Ioctl, &raw mut request) };
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -166,7 +193,9 @@ impl Drop for RealTime {
 
 /// Sets the scheduling of the calling thread. Returns whether that succeeded.
 fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> bool {
-    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: a structure of integers, for which zero is valid. Other C libraries have more of them.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = priority;
     // SAFETY: `parameters` is a valid structure that outlives the call; zero is the calling thread.
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
 }

@@ -13,13 +13,13 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
+use crate::sys::take_ready;
+
 /// Most ready sources reported by one wait, unless requested otherwise. The next wait reports the others.
 const EVENTS: usize = 64;
 
 /// The token of the eventfd of a [`Waker`].
 const WAKE: Token = Token(u64::MAX);
-
-const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Practically never: 68 years.
 const FOREVER: Timespec = Timespec { tv_sec: i32::MAX as i64, tv_nsec: 0 };
@@ -61,6 +61,8 @@ pub struct Waiter {
     wake: Arc<OwnedFd>,
     events: Vec<Event>,
     ready: Vec<Ready>,
+    /// Whether the kernel lacks a wait with a limit in nanoseconds.
+    is_old_kernel: bool,
 }
 
 impl Waiter {
@@ -85,7 +87,8 @@ impl Waiter {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         epoll::add(&epoll, &wake, EventData::new_u64(WAKE.0), EventFlags::IN)?;
-        Ok(Self { epoll, wake, events: Vec::with_capacity(events), ready: Vec::with_capacity(events) })
+        let (events, ready) = (Vec::with_capacity(events), Vec::with_capacity(events));
+        Ok(Self { epoll, wake, events, ready, is_old_kernel: false })
     }
 
     /// Watches `source` as `token` from now on, until it is closed.
@@ -154,15 +157,15 @@ impl Waiter {
 
     /// Fills `events`.
     fn epoll_wait(&mut self, timeout: Option<&Timespec>) -> Result<(), Errno> {
-        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout) {
-            // Kernels before 5.11 lack this call. There, `poll` on one descriptor gives the precision.
-            Err(Errno::NOSYS) => {
-                poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], timeout)?;
-                epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&AT_ONCE))?;
-                Ok(())
+        if !self.is_old_kernel {
+            match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout) {
+                Err(Errno::NOSYS) => self.is_old_kernel = true,
+                result => return result.map(drop),
             }
-            result => result.map(|_| ()),
         }
+        // Kernels before 5.11 lack that call. There, `poll` on one descriptor gives the precision.
+        poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], timeout)?;
+        take_ready(&self.epoll, &mut self.events)
     }
 }
 
@@ -254,6 +257,23 @@ mod tests {
         assert_eq!(waiter.wait(LIMIT).unwrap(), [Ready { token: Token(8), readable: true, writable: true }]);
         drop(socket);
         assert!(waiter.wait(Some(Duration::ZERO)).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_kernel_before_5_11_reports_the_same() {
+        let (mut waiter, socket) = (Waiter::new().unwrap(), socket());
+        waiter.is_old_kernel = true;
+        waiter.watch(&socket, Token(7), Interest::Readable).unwrap();
+        let clock = Clock::start();
+        let before = clock.now();
+        assert!(waiter.wait(Some(Duration::from_micros(300))).unwrap().is_empty());
+        assert!(clock.now().saturating_since(before) >= Duration::from_micros(300));
+        socket.send_one(None, socket.local_addr(), b"x").unwrap();
+        assert_eq!(waiter.wait(LIMIT).unwrap(), [Ready { token: Token(7), readable: true, writable: false }]);
+        waiter.waker().wake();
+        waiter.rewatch(&socket, Token(8), Interest::Writable).unwrap();
+        assert_eq!(waiter.wait(LIMIT).unwrap(), [Ready { token: Token(8), readable: false, writable: true }]);
+        assert_eq!(waiter.wait(LIMIT).unwrap().len(), 1);
     }
 
     #[test]
