@@ -3,6 +3,7 @@
 mod early;
 mod help;
 pub(crate) mod refusal;
+pub(crate) mod ways;
 
 use clap::{Parser, Subcommand};
 use farhaul_transfer::Report;

@@ -41,7 +41,7 @@ use clap::{ArgMatches, Command, FromArgMatches};
 use farhaul::Protocol;
 use farhaul_transfer::Report;
 
-use cli::{Cli, Early, Verb, refusal};
+use cli::{Cli, Early, Verb, refusal, ways};
 use cmd::Context;
 use config::{Config, Defaults};
 use exit::Fault;
@@ -123,9 +123,7 @@ fn parse(early: &Early) -> Result<Option<Cli>, Fault> {
             Ok(None)
         }
         _ => {
-            refusal::of_the_other_side(&matches)?;
-            refusal::of_the_protocol(&matches)?;
-            refusal::of_the_way(&matches)?;
+            ways::check(&matches, &cli::command())?;
             Cli::from_arg_matches(&matches).map(Some).map_err(|error| refused(&error, Some(verb)))
         }
     }

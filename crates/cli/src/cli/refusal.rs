@@ -1,13 +1,9 @@
 //! Errors of the command line in one line: the problem and the next step.
 
+use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::parser::ValueSource;
-use clap::{ArgMatches, Error};
 
-use crate::cmd::doctor::Examinee;
 use crate::exit::Fault;
-use crate::options::ProtocolChoice;
-use crate::values::Location;
 
 /// Whether `error` is a request for help or the version.
 pub(crate) fn is_help(error: &Error) -> bool {
@@ -87,122 +83,6 @@ fn is_about(error: &Error, option: &str) -> bool {
     let argument = error.get(ContextKind::InvalidArg);
     let named = matches!(argument, Some(ContextValue::String(text)) if text.split(' ').next() == Some(option));
     named && error.kind() == ErrorKind::ValueValidation
-}
-
-/// Refuses `--controller` and `--background` with a protocol whose own rules govern the rate.
-///
-/// In the environment and in files it may be meant for other protocols, so it is accepted there.
-pub(crate) fn of_the_protocol(matches: &ArgMatches) -> Result<(), Fault> {
-    let Some((_, options)) = matches.subcommand() else { return Ok(()) };
-    let choice = options.try_get_one::<ProtocolChoice>("protocol").ok().flatten();
-    match choice.map(|choice| choice.protocol.entry()) {
-        Some(entry) if entry.controller.is_none() => {
-            let of_controllers = [("controller", "--controller"), ("background", "--background")];
-            match of_controllers.iter().find(|(id, _)| is_typed(options, id)) {
-                Some((_, option)) => Err(Fault::usage(format!(
-                    "{option} does not go with the protocol '{}', whose own rules govern the rate",
-                    entry.name
-                ))),
-                None => Ok(()),
-            }
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Refuses options on a receiver that are settings of the sender: `--controller`, and `--rate` where the sender does not ask the
-/// receiver for its cap.
-///
-/// In the environment and in files they apply to whatever this side sends, so they are accepted there.
-pub(crate) fn of_the_other_side(matches: &ArgMatches) -> Result<(), Fault> {
-    let Some((verb, options)) = matches.subcommand() else { return Ok(()) };
-    let of_the_sender: &[&str] = match verb {
-        "bench" if options.get_flag("reverse") => &["rate", "controller"],
-        // An original sender has no ear for a cap.
-        "pipe" if is_typed(options, "connect") && is_original(options) => &["rate"],
-        "copy" => {
-            let first = options.get_raw("places").and_then(|mut places| places.next());
-            match first.and_then(|place| place.to_string_lossy().split_once("://").map(|(scheme, _)| scheme.to_owned()))
-            {
-                Some(scheme) if scheme == "udt" => &["controller"],
-                // A Tsunami client names the rate to its server.
-                Some(scheme) if scheme != "tsunami" => &["rate", "controller"],
-                _ => &[],
-            }
-        }
-        _ => &[],
-    };
-    match of_the_sender.iter().find(|id| is_typed(options, id)) {
-        None => Ok(()),
-        Some(option) => Err(Fault::usage(format!(
-            "--{option} is a setting of the sender, which is the other side here: give it to `farhaul {}` there",
-            match verb {
-                "bench" => "bench --listen",
-                "pipe" => "pipe --listen",
-                _ => "serve",
-            }
-        ))),
-    }
-}
-
-/// Options of `copy` for keys of its own, and for ssh: the names in the program, and on the command line.
-const OWN_KEYS: [(&str, &str); 3] =
-    [("key", "--key"), ("host_key", "--host-key"), ("host_key_policy", "--host-key-policy")];
-const OF_SSH: [(&str, &str); 7] = [
-    ("ssh", "--ssh"),
-    ("port", "-P"),
-    ("identity", "-i"),
-    ("jump", "-J"),
-    ("option", "-o"),
-    ("remote_path", "--remote-path"),
-    ("port_range", "--port-range"),
-];
-const OF_SSH_COPIES: [(&str, &str); 3] =
-    [("install", "--install"), ("no_fallback", "--no-fallback"), ("detach", "--detach")];
-
-/// Options of connections that `rsh` has not: it prints nothing but what the command does, and ssh identifies both sides.
-const NOT_OF_RSH: [(&str, &str); 3] = [("json", "--json"), ("trace", "--trace"), ("key", "--key")];
-
-/// Refuses options of keys with a copy over SSH, and options of ssh with any other copy: they would have no effect.
-///
-/// In the environment and in files they may be meant for other copies, so they are accepted there.
-pub(crate) fn of_the_way(matches: &ArgMatches) -> Result<(), Fault> {
-    let Some((verb, options)) = matches.subcommand() else { return Ok(()) };
-    let typed = |all: &[(&str, &'static str)]| all.iter().find(|(id, _)| is_typed(options, id)).map(|(_, name)| *name);
-    let of_ssh = match verb {
-        "doctor" if options.get_one("host").is_none_or(|host| !matches!(host, Examinee::OverSsh { .. })) => {
-            typed(&OF_SSH)
-                .map(|option| format!("{option} is for `farhaul doctor HOST:`, with nothing behind the colon"))
-        }
-        "rsh" => typed(&NOT_OF_RSH).map(|option| format!("{option} has no effect in a command over SSH")),
-        "copy" => {
-            let mut places = options.get_many::<Location>("places").into_iter().flatten();
-            if places.any(|place| matches!(place, Location::Ssh(_))) {
-                typed(&OWN_KEYS).map(|option| {
-                    format!(
-                        "{option} is for copies with a server: over SSH, ssh identifies both sides, and the copy makes keys of \
-                         its own; -i FILE names a key for ssh"
-                    )
-                })
-            } else {
-                let option = typed(&OF_SSH).or_else(|| typed(&OF_SSH_COPIES));
-                option
-                    .map(|option| format!("{option} is for copies over SSH: write the remote end as [user@]host:path"))
-            }
-        }
-        _ => None,
-    };
-    of_ssh.map_or(Ok(()), |message| Err(Fault::usage(message)))
-}
-
-/// Whether the protocol talks to an original program, which sends or receives alone.
-fn is_original(options: &ArgMatches) -> bool {
-    let choice = options.try_get_one::<ProtocolChoice>("protocol").ok().flatten();
-    choice.is_some_and(|choice| choice.protocol.entry().name == "sabul")
-}
-
-fn is_typed(options: &ArgMatches, id: &str) -> bool {
-    options.value_source(id) == Some(ValueSource::CommandLine)
 }
 
 #[cfg(test)]

@@ -30,17 +30,6 @@ use total::Counting;
 
 pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     if args.list || args.places.iter().any(|place| matches!(place, Location::Original(_))) {
-        if args.control_stream.is_some() {
-            return Err(Fault::usage(
-                "--control-stream needs a Farhaul server, because original programs do not answer the stream",
-            ));
-        }
-        if args.names.files_from.is_some() {
-            return Err(Fault::usage("--files-from needs a Farhaul server, because original programs know no lists"));
-        }
-        if args.rules.shard.is_some() {
-            return Err(Fault::usage("--shard needs a Farhaul server, because original programs know no parts"));
-        }
         return original::copy::run(args, context);
     }
     let copy = Copy::of(&args.places, args.is_recursive())?;

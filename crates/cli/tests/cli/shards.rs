@@ -136,5 +136,6 @@ fn parts_that_do_not_exist_and_copies_without_parts_are_usage_errors() {
     copy(&["--shard", "1/3", "-", to]).fails(2, &["a stream has no parts"]);
     let run = copy(&["--shard", "1/3", "--delete", ".", "udt://127.0.0.1:9/x/"]);
     assert!(run.code == 2 && run.stderr.contains("--delete"), "{}", run.stderr);
-    copy(&["--shard", "1/3", "tsunami://127.0.0.1:9/x", "."]).fails(2, &["--shard needs a Farhaul server"]);
+    farhaul(&["copy", "--plain", "--shard", "1/3", "tsunami://127.0.0.1:9/x", "."])
+        .fails(2, &["--shard has no effect on a copy from an original Tsunami server"]);
 }

@@ -21,9 +21,6 @@ const PROTOCOL: &str = "sabul";
 
 /// Sends or receives one stream.
 pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
-    if args.rendezvous || args.wait {
-        return Err(Fault::usage("--rendezvous and --wait do not go with SABUL, which sends in one direction"));
-    }
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
     let stop = stop_at_signals(context);
     let transport = &args.transport;
