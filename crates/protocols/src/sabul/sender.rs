@@ -8,9 +8,10 @@
 //! ```
 
 mod control;
+mod repairs;
 mod silence;
 
-use farhaul_units::{Duration, Instant, SendPeriod, SeqNo, SeqRange};
+use farhaul_units::{Duration, Instant, SendPeriod, SeqNo};
 use farhaul_wire::sabul::{HEADER_LEN, Record, encode_data_header};
 
 use self::silence::Silence;
@@ -36,7 +37,7 @@ pub(crate) struct Sender {
     numbering: Numbering,
     /// The newest packet is not full, and waits for more data.
     open: bool,
-    short_packets: ShortPackets,
+    receiver: Receiver,
     losses: RepairList,
     repairs: Repairs,
     window: u32,
@@ -55,13 +56,13 @@ pub(crate) struct Sender {
     delivered: u64,
 }
 
-/// Where packets that are not full may stand.
+/// Whose receiver it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ShortPackets {
-    /// Anywhere. The receiver places payloads by their running length.
-    Anywhere,
-    /// Where nothing follows before they are acknowledged. `after` is one after such a packet while that is awaited.
-    Alone { after: Option<SeqNo> },
+enum Receiver {
+    /// Ours places payloads by their running length, whatever comes when.
+    Ours,
+    /// The original one. `after` is one after a packet that is not full while its acknowledgement is awaited.
+    Original { after: Option<SeqNo> },
 }
 
 impl Sender {
@@ -76,7 +77,7 @@ impl Sender {
             buffer: SendBuffer::new(Numbering::FIRST, payload_size, setup),
             numbering: Numbering::new(),
             open: false,
-            short_packets: ShortPackets::Anywhere,
+            receiver: Receiver::Ours,
             losses: RepairList::new(Numbering::FIRST),
             repairs: options.repairs,
             window,
@@ -119,15 +120,16 @@ impl Sender {
         self.window = window;
     }
 
-    /// Nothing follows a packet that is not full before that is acknowledged. The original receiver moves bytes when such a
-    /// packet arrives late, and moves some of them wrongly (departure D311).
-    pub(super) fn keep_short_packets_alone(&mut self) {
-        self.short_packets = ShortPackets::Alone { after: None };
+    /// Avoids what makes the original receiver write wrong bytes. Nothing follows a packet that is not full before that is
+    /// acknowledged: the receiver moves bytes when such a packet arrives late, and moves some of them wrongly (departure
+    /// D311). And the newest full packet follows each [repair](repairs) (departure D345).
+    pub(super) fn suit_original_receiver(&mut self) {
+        self.receiver = Receiver::Original { after: None };
     }
 
     /// Whether [`flush`](engine::Sender::flush) would let a packet leave.
     pub(super) fn awaits_flush(&self) -> bool {
-        self.open && !matches!(self.short_packets, ShortPackets::Alone { after: Some(_) })
+        self.open && !matches!(self.receiver, Receiver::Original { after: Some(_) })
     }
 
     /// Nothing follows at all.
@@ -150,8 +152,8 @@ impl Sender {
     /// New packets that the window permits, and a packet that must stay alone.
     fn permitted(&self) -> u32 {
         let window = self.window.saturating_sub(self.in_flight());
-        match self.short_packets {
-            ShortPackets::Alone { after: Some(after) } => {
+        match self.receiver {
+            Receiver::Original { after: Some(after) } => {
                 window.min(u32::try_from(after.distance_from(self.buffer.next)).unwrap_or(0))
             }
             _ => window,
@@ -166,42 +168,6 @@ impl Sender {
     /// Packets of one train.
     fn train(&self) -> u32 {
         (MAX_TRAIN_BYTES / (self.buffer.store.payload_size() + STORED_HEADER)).max(1) as u32
-    }
-
-    /// Calls `visit` with the bytes of the lowest losses, of which all but the last are full. Returns their number, at
-    /// most `most`.
-    fn visit_losses(&mut self, most: u32, mut visit: impl FnMut(SeqNo, &[u8])) -> u32 {
-        let (mut at, mut packets) = (self.buffer.store.first(), 0);
-        while packets < most
-            && let Some(seq) = self.losses.next_after(at, self.buffer.next)
-            && let Some(datagram) = self.buffer.datagram(seq)
-        {
-            visit(seq, datagram);
-            packets += 1;
-            at = seq.next();
-            if !self.buffer.store.is_full(seq) {
-                break;
-            }
-        }
-        packets
-    }
-
-    fn emit_losses<'a>(&mut self, now: Instant, most: u32, scratch: &'a mut Vec<u8>) -> Option<(usize, u32, &'a [u8])> {
-        scratch.clear();
-        let mut last = None;
-        let packets = self.visit_losses(most, |seq, bytes| {
-            scratch.extend_from_slice(bytes);
-            last = Some(seq);
-        });
-        // No loss before the last one is left.
-        let range = SeqRange::new(self.losses.first()?, last?);
-        let mut at = range.first;
-        while let Some(seq) = self.losses.next_after(at, range.last.next()) {
-            let run = self.losses.run_length(seq, SeqRange::new(seq, range.last).len());
-            self.losses.served(SeqRange::new(seq, seq.plus(run - 1)), now, self.state.round_trip);
-            at = seq.plus(run);
-        }
-        Some((self.buffer.size(), packets, scratch))
     }
 
     /// Packets left. `first` is whether none was in flight before.
@@ -233,7 +199,7 @@ impl engine::Sender for Sender {
             return 0;
         }
         // A short packet that has not left takes the bytes.
-        if let ShortPackets::Alone { after } = &mut self.short_packets {
+        if let Receiver::Original { after } = &mut self.receiver {
             *after = after.filter(|after| !after.is_after(self.buffer.next));
         }
         let numbering = self.numbering;
@@ -249,7 +215,7 @@ impl engine::Sender for Sender {
             return;
         }
         self.open = false;
-        if let ShortPackets::Alone { after } = &mut self.short_packets {
+        if let Receiver::Original { after } = &mut self.receiver {
             *after = Some(self.buffer.store.end());
         }
     }
@@ -310,14 +276,16 @@ impl engine::Sender for Sender {
                 return None;
             }
         }
-        let allowance =
-            self.pacer.allowance(now).min(self.train()).min(self.silence.allowance(now, self.in_flight() > 0));
+        let trusted = self.silence.allowance(now, self.in_flight() > 0);
+        let allowance = self.pacer.allowance(now).min(self.train()).min(trusted);
         if allowance == 0 {
             self.state.limits.set(Limit::Congestion, now);
             return None;
         }
         if let Some(first) = self.losses.first() {
-            let packets = self.visit_losses(allowance, |_, _| {});
+            // A repair and its follower leave together.
+            let least = if self.receiver == Receiver::Ours { 1 } else { 2 };
+            let (packets, _) = self.visit_losses(allowance.max(least).min(trusted), |_| {});
             return (packets > 0).then_some(Departure { first: first.value().into(), packets, again: true });
         }
         self.buffer.plan_new(allowance.min(waiting).min(permitted))

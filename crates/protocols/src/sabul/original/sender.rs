@@ -56,7 +56,7 @@ impl Sender {
         let options = Options { repairs: Repairs::Original, ..options.clone() };
         let window = options.window();
         let mut engine = Engine::new(&options, &setup(config, entropy, now), window);
-        engine.keep_short_packets_alone();
+        engine.suit_original_receiver();
         Self {
             engine,
             phase: Phase::Opening,

@@ -1,12 +1,13 @@
 //! Both sessions against scripted peers that speak the golden bytes, and against each other.
 
 mod receiver;
+mod repairs;
 mod sender;
 mod transfer;
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use farhaul_units::{Duration, Instant};
+use farhaul_units::{Duration, Instant, Rate};
 
 use super::SabulError;
 use crate::original::testing::{Watched, train};
@@ -54,6 +55,19 @@ fn open_sender(options: &Options) -> Sender {
 
 fn said(sender: &mut Sender, millis: u64) -> Vec<u8> {
     crate::original::testing::said(&mut **sender, at(millis))
+}
+
+/// 1.2 Gbit/s from the beginning, so that all packets leave within milliseconds.
+fn fast() -> Options {
+    Options { first_rate: Some(Rate::from_megabits_per_second(1_200)), ..Options::original() }
+}
+
+/// An open sender that has sent packets 0 to 999.
+fn after_a_thousand() -> Sender {
+    let mut sender = open_sender(&fast());
+    assert_eq!(sender.write(at(0), &vec![7; 1_468_000]), 1_468_000);
+    assert_eq!(datagrams(&mut sender, 0, 15).len(), 1_000);
+    sender
 }
 
 /// The datagrams that leave until `until`, with the timers fired.

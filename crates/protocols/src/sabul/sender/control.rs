@@ -3,7 +3,7 @@
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 use farhaul_wire::sabul::{DecimalSeq, Losses, Record};
 
-use super::{Sender, ShortPackets};
+use super::{Receiver, Sender};
 use crate::blast::engine::{Feedback, RoundTrips};
 use crate::sabul::rate::Report;
 use crate::sabul::{Repairs, fault};
@@ -49,7 +49,7 @@ impl Sender {
         }
         self.buffer.release(seq);
         self.losses.acknowledge(seq);
-        if let ShortPackets::Alone { after } = &mut self.short_packets {
+        if let Receiver::Original { after } = &mut self.receiver {
             *after = after.filter(|after| after.is_after(seq));
         }
         self.numbering.advance(seq);
