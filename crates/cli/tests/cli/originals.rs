@@ -90,6 +90,28 @@ fn a_sabul_stream_reaches_stdout_as_a_whole() {
     assert_eq!(server.end().0, 0);
 }
 
+/// Original receivers write wrong bytes and end with success.
+#[test]
+fn a_sabul_sender_says_that_nothing_is_verified() {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mut sender = Started::begin(&["pipe", "--plain", "--protocol", "sabul", "--listen", &address], Stdio::piped());
+    sender.input().write_all(b"a stream").unwrap();
+    let receive = || farhaul(&["pipe", "--plain", "--json", "--protocol", "sabul", "--connect", &address]);
+    // Until the sender listens, nobody answers.
+    let run = std::iter::repeat_with(receive).take(50).find(|run| run.code == 0).unwrap();
+    assert_eq!(run.stdout, b"a stream");
+    let run = sender.end();
+    run.succeeds();
+    assert!(run.stderr.contains("not verified") && run.stderr.contains("compare a digest"), "{}", run.stderr);
+    let mut server = Server::begin(&["pipe", "--protocol", "sabul"]);
+    let receiver =
+        Started::begin(&["pipe", "--plain", "--protocol", "sabul", "--connect", &server.address], Stdio::null());
+    server.feed(b"a stream");
+    receiver.end().succeeds();
+    assert_eq!(server.wait_for("end")["verified"], false);
+    assert_eq!(server.end().0, 0);
+}
+
 #[test]
 fn a_server_of_a_protocol_serves_farhaul_and_original_clients_at_once() {
     for (protocol, scheme) in [("tsunami", "tsunami"), ("rbudp", "rbudp")] {

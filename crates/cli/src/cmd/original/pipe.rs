@@ -1,6 +1,7 @@
 //! `pipe` with an original program of SABUL: `--listen` sends stdin, `--connect` receives to stdout.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use farhaul_transfer::original::sabul::original::StreamEnd;
 use farhaul_transfer::original::{Failure, Progress, SabulReceiver, SabulSender, Stop, StreamTerms};
@@ -13,6 +14,7 @@ use super::{end_record, show_state, start, stop_at_signals};
 use crate::cmd::pipe::args::PipeArgs;
 use crate::cmd::{Context, report_end};
 use crate::exit::{Code, Fault};
+use crate::output::human::{is_terminal, rate, time};
 use crate::output::json::Record;
 use crate::output::standard_stream::unwritable;
 use crate::output::{JsonTo, Output};
@@ -47,7 +49,25 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     end.seconds = meter.elapsed().as_secs_f64();
     end.cpu_seconds = meter.cpu();
     end.goodput_bps = goodput(end.bytes, meter.elapsed());
+    // A sender tells it to scripts too: original receivers write wrong bytes, and end with success.
+    if result.is_ok() && (direction == Direction::Sent || is_terminal()) {
+        pipe.output.print_line(&pipe.output.style().dim(&summary(&end, direction)));
+    }
     report_end(&pipe.output, end, result)
+}
+
+fn summary(end: &Report, direction: Direction) -> String {
+    let advice = match direction {
+        Direction::Sent => ", and original receivers may write wrong bytes: compare a digest",
+        _ => "",
+    };
+    format!(
+        "{} in {}, {}; not verified: this protocol carries no digest{advice}; {}",
+        ByteSize(end.bytes),
+        time(Duration::from_secs_f64(end.seconds)),
+        rate(end.goodput_bps),
+        end.protection()
+    )
 }
 
 struct Pipe<'a> {
