@@ -9,6 +9,7 @@ pub(crate) mod copy;
 pub(crate) mod ctl;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+mod drawing;
 pub(crate) mod emulate;
 pub(crate) mod files;
 pub(crate) mod key;

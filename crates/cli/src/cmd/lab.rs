@@ -14,6 +14,7 @@ use farhaul_lab::LabError;
 use farhaul_lab::world::{Choices, Venue};
 
 use super::Context;
+use super::drawing::Format;
 use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::output::human::reason;
@@ -73,7 +74,7 @@ struct RunOptions {
     out: PathBuf,
     /// Formats of the drawings; pdf and png need rsvg-convert
     #[arg(long, value_enum, value_delimiter = ',', value_name = "FORMAT,…", default_value = "svg")]
-    format: Vec<run::Format>,
+    format: Vec<Format>,
     /// Run the quick form of each scenario
     #[arg(long)]
     quick: bool,

@@ -14,6 +14,7 @@ use farhaul_units::{Rate, parse_duration};
 use serde_json::{Value, json};
 
 use super::Context;
+use super::drawing::{self, Format};
 use super::measured::Port;
 use crate::exit::Fault;
 use crate::options::Probing;
@@ -58,6 +59,9 @@ pub(crate) struct ProfileArgs {
     /// Write CSV, JSON and pictures into this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Formats of the pictures; pdf and png need rsvg-convert
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "FORMAT,…", default_value = "svg", requires = "out")]
+    format: Vec<Format>,
     #[command(flatten)]
     pub(crate) probing: Probing,
 }
@@ -78,7 +82,10 @@ fn pause(text: &str) -> Result<Duration, String> {
 
 pub(crate) fn run(args: &ProfileArgs, context: &Context) -> Result<(), Fault> {
     // Before anything is measured that could then not be written.
-    args.out.as_deref().map_or(Ok(()), files::prepare)?;
+    if let Some(directory) = &args.out {
+        drawing::possible(&args.format)?;
+        files::prepare(directory)?;
+    }
     let port = Port::open(&args.probing, context, "profile", args.settings())?;
     if args.jitter {
         return jitter::run(args, port);
@@ -87,7 +94,9 @@ pub(crate) fn run(args: &ProfileArgs, context: &Context) -> Result<(), Fault> {
     let swept = sweep.run();
     let cached = if swept.is_ok() { sweep.remember() } else { None };
     let written = match &args.out {
-        Some(directory) if !sweep.profile.points.is_empty() => files::write(directory, &sweep.profile, &sweep.record()),
+        Some(directory) if !sweep.profile.points.is_empty() => {
+            files::write(directory, &args.format, &sweep.profile, &sweep.record())
+        }
         _ => Ok(()),
     };
     if !sweep.profile.points.is_empty() {

@@ -46,11 +46,16 @@ fn drawings_are_files_for_print_and_slides_where_their_program_is_installed() {
         return;
     }
     farhaul(&words).succeeds();
-    let names = scratch.names("out/mine");
+    are_pdf_and_png(&scratch, "out/mine");
+}
+
+/// Checks that a folder has drawings as PDF and PNG, and none as SVG.
+pub(crate) fn are_pdf_and_png(scratch: &Scratch, folder: &str) {
+    let names = scratch.names(folder);
     let begin_with = |extension: &str, bytes: &[u8]| {
         let paths = names.iter().filter(|name| name.ends_with(extension));
         let files: Vec<Vec<u8>> =
-            paths.map(|name| fs::read(scratch.at(&format!("out/mine/{name}"))).unwrap()).collect();
+            paths.map(|name| fs::read(scratch.at(&format!("{folder}/{name}"))).unwrap()).collect();
         !files.is_empty() && files.iter().all(|file| file.starts_with(bytes))
     };
     assert!(begin_with(".pdf", b"%PDF-") && begin_with(".png", b"\x89PNG"), "{names:?}");

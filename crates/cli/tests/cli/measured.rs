@@ -7,8 +7,10 @@ use std::thread;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::lab::are_pdf_and_png;
 use crate::limits::relay;
-use crate::process::{Run, Scratch, Server, Started, farhaul, farhaul_where};
+use crate::process::{Run, Scratch, Server, Started, farhaul, farhaul_under, farhaul_where};
+use crate::requirement::runs;
 
 fn stream(address: &str, options: &[&str]) -> Run {
     farhaul(&[&["stream", "--plain", "--json", "--connect", address], options].concat())
@@ -147,6 +149,29 @@ fn the_delays_of_messages_have_a_distribution() {
     assert!(number(&end, "messages_acknowledged") <= number(&end, "messages_sent"), "{end}");
     assert_eq!(scratch.names("out"), ["delays.csv", "delays.json", "delays.svg"]);
     profile(&scratch.dir("cache"), &listener.address, &["--jitter", "--sleep", "1ms,2ms"]).fails(2, &["one --sleep"]);
+}
+
+#[test]
+fn pictures_of_a_profile_have_the_formats_of_print_and_slides() {
+    let scratch = Scratch::new();
+    let (cache, out) = (scratch.dir("cache"), scratch.at("out"));
+    let options = ["profile", "--plain", "--jitter", "--seconds", "0.2", "--out", &out, "--format", "pdf,png"];
+    let nowhere = ["env", &*format!("PATH={cache}")];
+    farhaul_under(&nowhere, &[&options[..], &["--connect", "127.0.0.1:9"]].concat())
+        .fails(1, &["rsvg-convert", "not installed", "librsvg2-bin"]);
+    assert!(scratch.names("").iter().all(|name| name != "out"), "it is checked before anything is sent");
+    if runs(&["rsvg-convert", "--version"], "it makes PDF and PNG").is_none() {
+        return;
+    }
+    let listener = Server::begin(&["bench"]);
+    farhaul(&[&options[..], &["--connect", &listener.address]].concat()).succeeds();
+    are_pdf_and_png(&scratch, "out");
+    let relay = relay(&listener, &["--rate", "20mbit", "--queue", "20"]);
+    let grid = ["--window", "1", "--sleep", "2ms", "--seconds", "0.2", "--repeat", "1", "--format", "pdf,png"];
+    let surfaces = scratch.at("grid");
+    profile(&cache, &relay.1, &[&grid[..], &["--out", &surfaces]].concat()).succeeds();
+    are_pdf_and_png(&scratch, "grid");
+    profile(&cache, &relay.1, &grid).fails(2, &["--out"]);
 }
 
 #[test]

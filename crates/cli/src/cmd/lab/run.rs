@@ -1,6 +1,5 @@
 //! `lab run` and `lab sweep`: runs of figures and scenario files, on all cores.
 
-mod format;
 mod tally;
 
 use std::collections::BTreeMap;
@@ -16,10 +15,9 @@ use farhaul_lab::world::Venue;
 use farhaul_lab::{Figure, FigureResult, Job, LabError, Overrides, Record};
 
 use super::{RunOptions, fault_of, no_networks};
-use crate::cmd::{Context, capacity};
+use crate::cmd::{Context, capacity, drawing};
 use crate::exit::Fault;
 use crate::output::{Output, progress};
-pub(super) use format::Format;
 use tally::{FigureTally, run_record};
 
 /// Run figures or scenario files, and print their tables and scores
@@ -98,7 +96,7 @@ impl Session<'_> {
         let fault = |error: LabError| fault_of(&error, self.context);
         let done = self.read(names, &output).map_err(fault).and_then(|figures| {
             self.permitted()?;
-            format::possible(&self.options.format)?;
+            drawing::possible(&self.options.format)?;
             self.warn_of_speed(&figures, &output)?;
             self.try_figures(figures, pcap, &output, &mut tally).map_err(fault)
         });

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use farhaul_lab::expression::Unit;
 use farhaul_lab::report::svg::{Caption, Quantity, RangeCurve, RangeCurves, Surface, range_curves, surface};
 use serde_json::Value;
 
+use crate::cmd::drawing::Format;
 use crate::exit::{Code, Fault};
 
 /// Makes the directory, if it is not there.
@@ -18,13 +20,19 @@ pub(super) fn prepare(directory: &Path) -> Result<(), Fault> {
 }
 
 /// Writes all files of a profile.
-pub(super) fn write(directory: &Path, profile: &Profile, record: &Value) -> Result<(), Fault> {
+pub(super) fn write(directory: &Path, formats: &[Format], profile: &Profile, record: &Value) -> Result<(), Fault> {
     put(directory, "profile.csv", &csv(profile))?;
     put(directory, "profile.json", &format!("{record:#}\n"))?;
     for (name, drawing) in drawings(profile) {
-        put(directory, name, &drawing)?;
+        draw(directory, name, formats, &drawing)?;
     }
     Ok(())
+}
+
+/// Writes a picture in all formats.
+pub(super) fn draw(directory: &Path, name: &str, formats: &[Format], svg: &str) -> Result<(), Fault> {
+    let written = formats.iter().try_for_each(|format| format.write(&directory.join(name), svg));
+    written.map_err(|(path, error)| not_written(&path, &error))
 }
 
 /// Writes one file.
@@ -33,9 +41,11 @@ pub(super) fn put(directory: &Path, name: &str, content: &str) -> Result<(), Fau
     fs::write(&file, content).map_err(|error| not_written(&file, &error))
 }
 
-fn not_written(path: &Path, error: &std::io::Error) -> Fault {
-    let code = if error.kind() == std::io::ErrorKind::StorageFull { Code::DiskFull } else { Code::LocalIo };
-    Fault::new(code, format!("cannot write {}: {error}; choose another directory by --out", path.display()))
+fn not_written(path: &Path, error: &io::Error) -> Fault {
+    let code = if error.kind() == ErrorKind::StorageFull { Code::DiskFull } else { Code::LocalIo };
+    // The converter's own failures are no fault of the directory.
+    let elsewhere = if error.kind() == ErrorKind::Other { "" } else { "; choose another directory by --out" };
+    Fault::new(code, format!("cannot write {}: {error}{elsewhere}", path.display()))
 }
 
 /// One line for each run.
@@ -66,10 +76,10 @@ fn csv(profile: &Profile) -> String {
 fn drawings(profile: &Profile) -> [(&'static str, String); 4] {
     let bits = Unit::BitsPerSecond;
     [
-        ("rate.svg", heat(profile, "rate", ("Sending rate", bits), |point| point.rate().mean)),
-        ("goodput.svg", heat(profile, "goodput", ("Goodput", bits), |point| point.goodput().mean)),
-        ("loss.svg", heat(profile, "loss", ("Lost datagrams", Unit::Share), |point| point.loss().mean)),
-        ("goodput-over-rate.svg", over_rate(profile)),
+        ("rate", heat(profile, "rate", ("Sending rate", bits), |point| point.rate().mean)),
+        ("goodput", heat(profile, "goodput", ("Goodput", bits), |point| point.goodput().mean)),
+        ("loss", heat(profile, "loss", ("Lost datagrams", Unit::Share), |point| point.loss().mean)),
+        ("goodput-over-rate", over_rate(profile)),
     ]
 }
 

@@ -67,7 +67,7 @@ pub(super) fn run(args: &ProfileArgs, mut port: Port<'_>) -> Result<(), Fault> {
     let written = match &args.out {
         Some(out) if result.is_ok() => files::put(out, "delays.csv", &csv(&bins))
             .and_then(|()| files::put(out, "delays.json", &format!("{record:#}\n")))
-            .and_then(|()| files::put(out, "delays.svg", &drawing(&delays, &bins))),
+            .and_then(|()| files::draw(out, "delays", &args.format, &drawing(&delays, &bins))),
         _ => Ok(()),
     };
     if let Some(out) = args.out.as_ref().filter(|_| is_written && written.is_ok()) {

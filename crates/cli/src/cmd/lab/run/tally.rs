@@ -10,7 +10,7 @@ use farhaul_lab::store::RECORDS;
 use farhaul_lab::{FigureResult, LabError, Record, World, folder, table};
 use serde_json::{Value, json};
 
-use super::format::Format;
+use crate::cmd::drawing::Format;
 use crate::exit::{Code, Fault};
 use crate::output::json::{end_record, start_record};
 use crate::output::{Output, print};
@@ -84,7 +84,8 @@ impl FigureTally {
         let scores = score::evaluate(result, &measurements);
         for drawing in drawings(result, &measurements) {
             let stem = folder.join(format!("{}{}", drawing.name, suffix(result.world)));
-            self.formats.iter().try_for_each(|format| format.write(&stem, &drawing.svg))?;
+            let written = self.formats.iter().try_for_each(|format| format.write(&stem, &drawing.svg));
+            written.map_err(|(path, source)| LabError::file(path, source))?;
         }
         let (met, all) = score::count(&scores);
         self.met += met;

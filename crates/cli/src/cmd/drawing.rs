@@ -3,14 +3,12 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
-use clap::ValueEnum;
-use farhaul_lab::LabError;
-
 use crate::exit::{Code, Fault};
+use clap::ValueEnum;
 
 /// The program that converts, of librsvg.
 const CONVERTER: &str = "rsvg-convert";
@@ -37,8 +35,8 @@ impl Format {
     /// Writes a drawing as `stem` with the extension of this format. A file that is there is replaced.
     ///
     /// # Errors
-    /// The file cannot be written, or the converter fails.
-    pub(super) fn write(self, stem: &Path, svg: &str) -> Result<(), LabError> {
+    /// The file, and the reason: it cannot be written, or the converter fails.
+    pub(super) fn write(self, stem: &Path, svg: &str) -> Result<(), (PathBuf, io::Error)> {
         // The stem may have a dot.
         let path = stem.with_file_name(format!(
             "{}.{}",
@@ -50,7 +48,7 @@ impl Format {
             Self::Pdf => converted(&["--format=pdf"], svg),
             Self::Png => converted(&["--format=png", ZOOM], svg),
         };
-        bytes.and_then(|bytes| fs::write(&path, bytes)).map_err(|source| LabError::file(&path, source))
+        bytes.and_then(|bytes| fs::write(&path, bytes)).map_err(|error| (path, error))
     }
 }
 
