@@ -117,7 +117,7 @@ def test_drawings_have_the_numbers_of_the_runs(result):
     pyplot.switch_backend("Agg")
     (axes,) = result.figure("plot")
     assert [line.get_label() for line in axes.lines] == ["mine", "Farhaul"]
-    assert axes.get_xscale() == "log" and axes.get_ylabel() == "Goodput, flow (Mbit/s)"
+    assert axes.get_xscale() == "log" and axes.get_ylabel() == "Goodput (Mbit/s)"
     goodputs = result.points().groupby(["curve", "rtt"])["goodput.flow"].mean() / 1e6
     assert axes.lines[0].get_ydata() == pytest.approx(goodputs["mine"].tolist())
     assert len(result.figure("plot-2")) == 2

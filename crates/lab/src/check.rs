@@ -79,6 +79,7 @@ impl Checker<'_> {
         for (score, section) in scenario.scores.iter().zip(root.sections("score")?) {
             self.score(score, &section).map_err(error)?;
         }
+        self.labels().map_err(|message| error((root.line_of("labels"), message)))?;
         self.published().map_err(|(line, message)| {
             let file = Path::new(experiment.file()).with_file_name("paper.csv").display().to_string();
             ScenarioError { file, line, message }
@@ -155,6 +156,18 @@ impl Checker<'_> {
             checked.map_err(|message| (published.line, message))?;
         }
         Ok(())
+    }
+
+    /// Labels are words for axes, their values and flows.
+    fn labels(&self) -> Result<(), String> {
+        let Names { axes, curves } = self.own();
+        let flows = curves.values().flat_map(|vocabulary| &vocabulary.metrics);
+        let flows = flows.filter_map(|key| Quantity::Goodput.flow_of(key));
+        let mut known: BTreeSet<&str> = axes.keys().map(String::as_str).chain(flows).collect();
+        known.extend(axes.values().flatten().map(String::as_str));
+        let labels = &self.figure.experiment.scenario.labels;
+        let what = "axis, value of an axis or flow";
+        labels.keys().try_for_each(|name| exists(what, name, known.contains(&**name), &known))
     }
 
     fn axis(&self, name: &str) -> Result<(), String> {

@@ -21,6 +21,8 @@ pub use plot::{PlotAxis, PlotKind, PlotSpec, Scale};
 pub use reader::nearest;
 pub use score::{Demand, Direction, ScoreSource, ScoreSpec};
 
+use std::collections::BTreeMap;
+
 use axis::{AxisKeys, Changes, CurveKeys};
 use reader::{Node, Section, Source, Value};
 use score::ScoreKeys;
@@ -57,6 +59,8 @@ pub struct Scenario {
     pub curves: Vec<Curve>,
     /// The names of the flows of the first curve at the first point.
     pub flows: Vec<String>,
+    /// Words for readers of axes, their values and flows, by their names.
+    pub labels: BTreeMap<String, String>,
     /// The drawings.
     pub plots: Vec<PlotSpec>,
     /// Whether the scenario declares no plots and has the default ones.
@@ -99,6 +103,7 @@ impl Scenario {
             axes,
             curves,
             flows: Vec::new(),
+            labels: root.value("labels")?.unwrap_or_default(),
             draws_by_default: root.get("plot").is_none(),
             plots: plots.collect::<Result<_, _>>()?,
             scores: scores.into_iter().map(|score| ScoreSpec::read(source, score)).collect::<Result<_, _>>()?,

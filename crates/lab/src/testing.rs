@@ -60,11 +60,9 @@ pub(crate) fn figure(
         warmup: 0.0,
         seeds: (1..=grid.seeds).collect(),
         axes,
-        curves: CURVES
-            .iter()
-            .map(|name| Curve { name: (*name).to_owned(), label: label(name), world: Default::default() })
-            .collect(),
+        curves: CURVES.iter().map(|name| Curve::named((*name).to_owned(), label(name))).collect(),
         flows: vec!["udt".to_owned()],
+        labels: BTreeMap::new(),
         plots: Vec::new(),
         draws_by_default: false,
         scores,

@@ -45,6 +45,13 @@ fn a_metric_that_does_not_exist_is_refused_with_its_line_and_the_nearest_one() {
 }
 
 #[test]
+fn a_label_of_nothing_is_refused() {
+    let labels = |labels: &str| format!("{HEAD}{GRID}[labels]\n{labels}\n");
+    assert_eq!(checked(&labels("queue = 'Queue law'\nred = 'RED'\nudt = 'ours'\n1mbit = 'slow'")), Ok(()));
+    refused(&labels("reed = 'RED'"), &["mine.toml:17: ", "'reed'", "'red'?"]);
+}
+
+#[test]
 fn a_series_that_does_not_exist_or_is_not_kept_is_refused() {
     let time = |y: &str| format!("[[plot]]\nkind = 'time'\ny = '{y}'\n");
     for y in ["goodput.*", "queue", "rtt.udt"] {

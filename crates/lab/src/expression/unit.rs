@@ -125,7 +125,8 @@ pub fn three_digits(value: f64) -> String {
     if !size.is_finite() {
         return "∞".to_owned();
     }
-    if size >= 1e9 || (size > 0.0 && size < 1e-4) {
+    // A little less, since 1e-6 is 0.0001 % only almost.
+    if size >= 1e9 || (size > 0.0 && size < 0.9995e-4) {
         let text = format!("{value:.2e}");
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let digits = digits.trim_end_matches('0').trim_end_matches('.');
@@ -162,6 +163,7 @@ mod tests {
         assert_eq!(Unit::Share.print(-0.0312), "\u{2212}3.12\u{a0}%");
         assert_eq!(Unit::Number.print(0.0), "0");
         assert_eq!(Unit::Packets.print(1.0), "1\u{a0}packet");
+        assert_eq!(Unit::Share.print(1e-6), "0.0001\u{a0}%");
         assert_eq!(Unit::Number.print(1e-5), "1e\u{2212}5");
         assert_eq!(Unit::Number.print(1.25e10), "1.25e10");
     }

@@ -1,6 +1,6 @@
 //! Published numbers beside ours.
 
-use crate::aggregate::{Estimate, Measurements, describe, grid};
+use crate::aggregate::{Estimate, Measurements, grid};
 use crate::expression::{Expression, Unit};
 use crate::figures::FigureResult;
 use crate::metric::Quantity;
@@ -66,7 +66,7 @@ pub fn compare<'a>(figure: &'a FigureResult, measurements: &Measurements<'_>) ->
             let range = values.first().zip(values.last()).map(|(low, high)| (*low, *high));
             Ours { curve: label(curve), world: curve.world, range }
         });
-        ComparisonRow { published, place: describe(&published.point, &figure.scenario), unit, ours: ours.collect() }
+        ComparisonRow { published, place: figure.scenario.point_words(&published.point), unit, ours: ours.collect() }
     };
     figure.info.published.iter().map(row).collect()
 }

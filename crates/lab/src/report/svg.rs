@@ -19,6 +19,7 @@ mod surface;
 #[cfg(test)]
 mod tests;
 mod time;
+mod words;
 
 use crate::aggregate::Measurements;
 use crate::figures::FigureResult;
@@ -28,10 +29,11 @@ use crate::scenario::{PlotKind, PlotSpec};
 pub(crate) use canvas::{Anchor, Canvas, escape, number, width};
 pub use content::{Content, ContentAxis, ContentLine, ContentPanel, contents};
 use data::PlotSource;
-pub(crate) use data::{meant_at, words};
+pub(crate) use data::meant_at;
 pub use histogram::{Histogram, histogram};
 pub(crate) use marks::in_words;
 pub use surface::{Caption, Quantity, RangeCurve, RangeCurves, Surface, range_curves, surface};
+pub(crate) use words::{capital, words};
 
 /// The type of a drawing alone, for programs without style sheets.
 const FONT: &str = "font-family=\"system-ui, 'Liberation Sans', Arial, sans-serif\" font-size=\"12\"";

@@ -1,5 +1,7 @@
 //! Axes of a grid, and curves over it.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -29,6 +31,8 @@ pub struct Curve {
     pub label: String,
     /// The world of its runs, once it has any.
     pub world: World,
+    /// The laws of flows that are named by their protocol alone: `union` of `udt`.
+    pub laws: BTreeMap<String, String>,
 }
 
 /// Keys and their new values, in order.
@@ -122,12 +126,17 @@ impl Curve {
     pub(super) fn read(keys: CurveKeys) -> (Self, Changes) {
         let CurveKeys { name, label, set } = keys;
         let label = label.unwrap_or_else(|| name.clone());
-        (Self { name, label, world: World::default() }, set.unwrap_or_default().into_iter().collect())
+        (Self::named(name, label), set.unwrap_or_default().into_iter().collect())
+    }
+
+    /// A curve without anything else.
+    pub(crate) fn named(name: String, label: String) -> Self {
+        Self { name, label, world: World::default(), laws: BTreeMap::new() }
     }
 
     /// The only curve of a scenario that names none.
     pub(crate) fn only() -> Self {
-        Self { name: String::new(), label: String::new(), world: World::default() }
+        Self::named(String::new(), String::new())
     }
 }
 

@@ -145,6 +145,12 @@ impl Experiment {
             let flows = first.flows.iter().map(|flow| flow.name.as_str());
             experiment.scenario.plots = by_default(&experiment.scenario.axes, &flows.collect::<Vec<_>>(), &vocabulary);
         }
+        for place in 0..experiment.changes.curves.len() {
+            // A curve that cannot be run has no words: its runs report the mistake.
+            if let Ok((setup, _)) = experiment.setup(&[&experiment.changes.curves[place], &experiment.first_point()]) {
+                experiment.scenario.curves[place].laws = setup.laws();
+            }
+        }
         experiment.scenario.flows = first.flows.into_iter().map(|flow| flow.name).collect();
         Ok(experiment)
     }

@@ -1,6 +1,6 @@
 //! The setup of one run, after all changes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use farhaul_cc::registry::Revision;
 use farhaul_units::{Duration, Rate};
@@ -28,8 +28,10 @@ const SMOKE_BITS: u64 = 400_000_000;
 const LONGEST_SMOKE: Duration = Duration::from_secs(2);
 
 /// Keys of a scenario that do not belong to a setup.
-const KEYS_OF_SCENARIOS: [&str; 12] =
-    ["title", "paper", "source", "shows", "seeds", "axis", "curve", "quick", "emulated", "plot", "score", "series"];
+const KEYS_OF_SCENARIOS: [&str; 13] = [
+    "title", "paper", "source", "shows", "seeds", "axis", "curve", "labels", "quick", "emulated", "plot", "score",
+    "series",
+];
 
 /// The setup of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +69,20 @@ impl Setup {
             _ => None,
         });
         revised.collect()
+    }
+
+    /// The law of each group of flows that is named by its protocol alone, if it is not the protocol's own: the name
+    /// `udt` says nothing about the controller.
+    pub(super) fn laws(&self) -> BTreeMap<String, String> {
+        let law = |flow: &FlowSpec| match &flow.protocol {
+            Protocol::Bulk(bulk) if bulk.protocol.entry().name == flow.group => {
+                let law = bulk.controller.as_ref()?.to_string();
+                let law = law.split_once(':').map_or(&*law, |(name, _)| name);
+                (law != flow.group).then(|| (flow.group.clone(), law.to_owned()))
+            }
+            _ => None,
+        };
+        self.flows.iter().filter_map(law).collect()
     }
 
     /// The size of the largest packets, in bytes; `None` without flows.

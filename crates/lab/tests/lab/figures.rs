@@ -46,6 +46,26 @@ fn every_figure_names_only_metrics_and_axes_that_exist() {
 }
 
 #[test]
+fn drawings_of_figures_show_words_and_neither_expressions_nor_ids() {
+    for shipped in shipped() {
+        let scenario = shipped.read(&Overrides::default()).unwrap().experiment.scenario;
+        let id = shipped.id;
+        for plot in &scenario.plots {
+            let is_expression = plot.y.iter().any(|y| y.contains(' '));
+            assert!(!is_expression || plot.y_axis.label.is_some(), "{id}: {} needs a `y_label`", plot.name);
+        }
+        for axis in &scenario.axes {
+            for value in axis.values.iter().filter(|value| value.number.is_none()) {
+                // What a key is set to is written for the program.
+                let is_id = !axis.set.is_empty() || value.text.contains('-');
+                let is_word = !is_id || scenario.labels.contains_key(&value.text);
+                assert!(is_word, "{id}: axis {} shows '{}': give it one of [labels]", axis.name, value.text);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_figure_read_from_its_file_is_the_shipped_one() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../figures");
     let read = |path: &std::path::Path| Figure::file(path, &Overrides::default()).unwrap();

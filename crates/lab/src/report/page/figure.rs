@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use pulldown_cmark::HeadingLevel;
 
 use super::{Shown, cited, summary};
-use crate::aggregate::{Measurements, describe};
+use crate::aggregate::Measurements;
 use crate::figures::{FigureInfo, FigureResult};
 use crate::record::World;
 use crate::report::comparison::{ComparisonRow, compare};
 use crate::report::markdown;
-use crate::report::svg::{self, escape, in_words, words};
+use crate::report::svg::{self, capital, escape, in_words, words};
 use crate::scenario::{PlotKind, PlotSpec, Scenario, ScoreSource};
 use crate::score::{ScoreResult, Worst};
 use crate::table::{self, Table};
@@ -97,11 +97,6 @@ fn numbers(table: &Table, scenario: &Scenario) -> String {
     html + "</tbody>\n</table></div>\n"
 }
 
-fn capital(words: &str) -> String {
-    let mut letters = words.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
-}
-
 /// The figure's README, labelled, because its numbers are of another run.
 fn readme(info: &FigureInfo) -> String {
     if info.readme.is_empty() {
@@ -177,7 +172,7 @@ fn invalid(figure: &FigureResult) -> String {
     for run in runs {
         let label =
             figure.scenario.curves.iter().find(|curve| curve.name == run.curve).map_or("", |curve| &curve.label);
-        let place = describe(&run.point, &figure.scenario);
+        let place = figure.scenario.point_words(&run.point);
         let parts = [label.to_owned(), place, format!("seed {}", run.seed)];
         let name: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         let _ = writeln!(items, "<li>{}: {}</li>", escape(&name.join(", ")), escape(&run.flaws().join("; ")));

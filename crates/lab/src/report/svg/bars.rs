@@ -2,11 +2,12 @@
 
 use super::canvas::{Anchor, Canvas, width};
 use super::chart::{CLEAR, range_of, upright};
-use super::data::{PlotSource, describe, meant_at, shown, value_words, with_unit, words};
+use super::data::{PlotSource, meant_at, shown, with_unit};
 use super::legend;
 use super::marks::symbol;
 use super::panel::{Area, ROW, colour, in_world};
 use super::scale::Scale;
+use super::words::capital;
 use crate::aggregate::{Estimate, Point};
 use crate::expression::Expression;
 use crate::paper::{Bound, Published};
@@ -69,14 +70,14 @@ fn panels<'a>(source: &PlotSource<'a>) -> Vec<Panel<'a>> {
         for point in &points {
             for metric in &metrics {
                 let mut name = Vec::new();
-                name.extend(axis.and_then(|axis| point.get(&axis.name)).map(value_words));
+                name.extend(axis.and_then(|axis| Some(source.value_words(axis, point.get(&axis.name)?))));
                 if metrics.len() > 1 || source.plot.y.iter().any(|metric| metric.ends_with('*')) {
-                    name.push(source.short_words(metric));
+                    name.push(source.short_words(metric, None));
                 }
                 categories.push((name.join(", "), bars(source, metric, point)));
             }
         }
-        panels.push(Panel { title: describe(&rest, source), categories });
+        panels.push(Panel { title: capital(&source.describe(&rest)), categories });
     }
     panels
 }
@@ -124,7 +125,7 @@ fn draw_panel(canvas: &mut Canvas, source: &PlotSource<'_>, panel: &Panel<'_>, a
         canvas.text("tick", (inside, area.bottom + 17.0 + ROW * (index % name_rows) as f64), Anchor::Middle, name);
     }
     canvas.line("axis", (area.left, zero), (area.right, zero));
-    let label = source.plot.x_axis.label.clone().or_else(|| source.plot.x.as_deref().map(words)).unwrap_or_default();
+    let label = source.x_words(source.plot.x.as_deref().unwrap_or_default());
     let below = area.bottom + 34.0 + ROW * (name_rows - 1) as f64;
     canvas.text("words", ((area.left + area.right) / 2.0, below), Anchor::Middle, &label);
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::canvas::{Anchor, Canvas, number, through, width};
-use super::data::{PlotSource, shown, with_unit, words};
+use super::canvas::{Anchor, Canvas, number, rows, through, width};
+use super::data::{PlotSource, shown, with_unit};
 use super::escape;
 use super::legend;
 use super::marks::{Mark, Spot, symbol};
@@ -27,6 +27,8 @@ const BELOW: f64 = 44.0;
 /// Space for a tick's label, horizontally and vertically.
 const TICK_WIDTH: f64 = 52.0;
 const TICK_HEIGHT: f64 = 34.0;
+/// The least space between the labels of two ticks.
+const APART: f64 = 8.0;
 /// From the axis' name to the top of the plot, so that the name stays clear of the topmost tick.
 pub(super) const CLEAR: f64 = 14.0;
 /// From the end of the axis to the first and last value, so that no mark sits on the axis.
@@ -111,13 +113,16 @@ fn uneven(panels: &[Panel]) -> bool {
     of_groups().fold(f64::INFINITY, f64::min) < FLAT * of_groups().fold(0.0, f64::max)
 }
 
-/// The title in one row. If it does not fit, the curve is in the first row and the point in the second.
-fn title_rows(title: &str, room: f64) -> Vec<&str> {
+/// The title in one row. If it does not fit, the curve is in the first row and the point in the second, each in as many rows
+/// as it needs.
+fn title_rows(title: &str, room: f64) -> Vec<String> {
     // Titles are bold and a tenth wider.
-    if 1.1 * width(title) + 12.0 <= room {
-        return if title.is_empty() { Vec::new() } else { vec![title] };
+    let room = (room - 12.0) / 1.1;
+    if width(title) <= room {
+        return if title.is_empty() { Vec::new() } else { vec![title.to_owned()] };
     }
-    title.split_once(": ").map_or(vec![title], |(curve, point)| vec![curve, point])
+    let parts = title.split_once(": ").map_or(vec![title], |(curve, point)| vec![curve, point]);
+    parts.into_iter().flat_map(|part| rows(part, room)).collect()
 }
 
 impl Frame<'_> {
@@ -154,7 +159,7 @@ impl Frame<'_> {
         let plot = self.source.plot;
         let left = area.left - LEFT + 6.0;
         for (above, row) in title_rows(&panel.title, self.cell).into_iter().rev().enumerate() {
-            canvas.text("title", (left, area.top - CLEAR - ROW * (above + 1) as f64), Anchor::Start, row);
+            canvas.text("title", (left, area.top - CLEAR - ROW * (above + 1) as f64), Anchor::Start, &row);
         }
         let shown = shown(&plot.y_axis, self.source.unit(), y_range.1);
         let words = with_unit(&self.source.y_words(), shown);
@@ -164,14 +169,15 @@ impl Frame<'_> {
     fn across(&self, canvas: &mut Canvas, x: &Scale, area: &Area) {
         let plot = self.source.plot;
         canvas.line("axis", (area.left, area.bottom), (area.right, area.bottom));
-        let with_units = plot.x_axis.scale == Spacing::Log && plot.x_axis.unit.is_none();
+        let counts = matches!(self.horizontal.unit, Unit::Packets | Unit::Number);
+        let with_units = plot.x_axis.scale == Spacing::Log && plot.x_axis.unit.is_none() && !counts;
         let label = |tick: f64| match self.horizontal.words.get(tick as usize) {
             Some(word) => word.clone(),
             None if with_units => self.horizontal.unit.print(tick),
             None => self.x_shown.number(tick),
         };
         let widest = self.horizontal.values.iter().map(|value| width(&label(*value))).fold(0.0, f64::max);
-        for tick in x.ticks(&self.horizontal.values, TICK_WIDTH.max(widest)) {
+        for tick in x.ticks(&self.horizontal.values, TICK_WIDTH.max(widest + APART)) {
             let Some(place) = x.place(tick) else { continue };
             canvas.line("axis", (place, area.bottom), (place, area.bottom + 4.0));
             let text = label(tick);
@@ -179,11 +185,7 @@ impl Frame<'_> {
             let middle = place.min(self.source.width - width(&text) / 2.0);
             canvas.text("tick", (middle, area.bottom + 17.0), Anchor::Middle, &text);
         }
-        let words = match &plot.x_axis.label {
-            Some(label) => label.clone(),
-            None if self.horizontal.name == "time" => "Time".to_owned(),
-            None => words(&self.horizontal.name),
-        };
+        let words = self.source.x_words(&self.horizontal.name);
         let words = if with_units { words } else { with_unit(&words, self.x_shown) };
         canvas.text("words", ((area.left + area.right) / 2.0, area.bottom + 34.0), Anchor::Middle, &words);
     }
@@ -238,7 +240,9 @@ pub(super) fn upright(
     (left, right): (f64, f64),
     label: impl Fn(f64) -> Option<String>,
 ) {
-    for tick in y.ticks(&[], TICK_HEIGHT) {
+    // Numbers of a logarithmic axis may stand closer: between decades there are few round ones.
+    let room = if y.is_log() { ROW } else { TICK_HEIGHT };
+    for tick in y.ticks(&[], room) {
         let Some((place, label)) = y.place(tick).zip(label(tick)) else { continue };
         canvas.line("grid", (left, place), (right, place));
         canvas.text("tick", (left - 8.0, place + 4.0), Anchor::End, &label);
@@ -305,5 +309,8 @@ mod tests {
         assert_eq!(title_rows(title, WIDTH), [title]);
         assert_eq!(title_rows(title, WIDTH / 2.0), ["UDT of the 2004 paper", "link 100mbit-1ms, queue drop-tail"]);
         assert!(title_rows("", WIDTH).is_empty());
+        let long = "Goodput target 1 Mbit/s, datagrams in a burst 2, loss 0.04 %, round-trip time 100 ms";
+        let rows = title_rows(long, WIDTH / 2.0);
+        assert!(rows.len() == 2 && rows.iter().all(|row| 1.1 * width(row) <= WIDTH / 2.0), "{rows:?}");
     }
 }

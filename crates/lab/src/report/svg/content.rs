@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::data::{PlotSource, describe, shown, titled, value_words, with_unit, words};
+use super::data::{PlotSource, shown, with_unit};
 use super::marks::Spot;
 use super::panel::{Line, Panel};
+use super::words::{capital, titled};
 use super::{WIDTH, drawn, lines, time};
 use crate::aggregate::{Estimate, Measurements, Point};
 use crate::expression::{Expression, Unit};
@@ -94,8 +95,7 @@ fn content(figure: &FigureResult, plot: &PlotSpec, measurements: &Measurements<'
     let points = || panels.iter().flat_map(|panel: &ContentPanel| &panel.lines).flat_map(|line| &line.points);
     let x_most = points().map(|point| point.0).fold(0.0, f64::max);
     let y_most = points().map(|point| point.1).fold(0.0, f64::max);
-    let x_label = plot.x_axis.label.clone().unwrap_or_else(|| words(&x_name));
-    let x = axis(&plot.x_axis, &x_label, x_unit, x_most, x_words);
+    let x = axis(&plot.x_axis, &source.x_words(&x_name), x_unit, x_most, x_words);
     let y = axis(&plot.y_axis, &source.y_words(), source.unit(), y_most, Vec::new());
     let title = plot.title.clone().unwrap_or_else(|| figure.info.title.clone());
     Content { name: plot.name.clone(), title, kind, x, y, panels }
@@ -148,12 +148,12 @@ fn bars(source: &PlotSource<'_>) -> (Vec<String>, Vec<ContentPanel>) {
     let mut names: Vec<String> = Vec::new();
     let mut panels = Vec::new();
     for (rest, points) in source.groups(&within) {
-        let mut panel = ContentPanel { title: describe(&rest, source), ..ContentPanel::default() };
+        let mut panel = ContentPanel { title: capital(&source.describe(&rest)), ..ContentPanel::default() };
         for (_, curve) in source.curves() {
             let mut line = ContentLine::new(curve.label.clone());
             for (point, metric) in points.iter().flat_map(|point| metrics.iter().map(move |metric| (point, metric))) {
-                let of_axis = axis.and_then(|axis| point.get(&axis.name)).map(value_words);
-                let of_metric = several.then(|| source.short_words(metric));
+                let of_axis = axis.and_then(|axis| Some(source.value_words(axis, point.get(&axis.name)?)));
+                let of_metric = several.then(|| source.short_words(metric, None));
                 let name = of_axis.into_iter().chain(of_metric).collect::<Vec<_>>().join(", ");
                 let place = names.iter().position(|known| *known == name).unwrap_or_else(|| {
                     names.push(name);
@@ -186,17 +186,17 @@ fn heat(source: &PlotSource<'_>) -> (Vec<String>, Vec<ContentPanel>) {
     for (rest, points) in source.groups(&[&x.name, &y.name]) {
         for (_, curve) in source.curves() {
             let mut lines: Vec<ContentLine> =
-                y.values.iter().map(|value| ContentLine::new(value_words(value))).collect();
+                y.values.iter().map(|value| ContentLine::new(source.value_words(y, value))).collect();
             for point in &points {
                 let (Some(column), Some(row)) = (place(x, point), place(y, point)) else { continue };
                 if let Some(estimate) = source.estimate(&curve.name, point, &expression) {
                     lines[row].add(column as f64, estimate);
                 }
             }
-            panels.push(ContentPanel { title: titled(curve, &describe(&rest, source)), lines, ..Default::default() });
+            panels.push(ContentPanel { title: titled(curve, &source.describe(&rest)), lines, ..Default::default() });
         }
     }
-    (x.values.iter().map(value_words).collect(), panels)
+    (x.values.iter().map(|value| source.value_words(x, value)).collect(), panels)
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use crate::aggregate::{Estimate, Measurements, Point, grid, grouped, same};
 use crate::expression::{Condition, Environment, Expression, Reference, Shown, Unit};
 use crate::figures::FigureResult;
-use crate::metric::{Quantity, RunMetric, numbered};
+use crate::metric::{RunMetric, numbered};
 use crate::paper::Published;
 use crate::record::Record;
+use crate::report::style::HUES;
 use crate::scenario::{Axis, Curve, PlotAxis, PlotSpec};
 use crate::world::twin::simulated_twin;
 
@@ -19,9 +20,6 @@ pub(crate) struct PlotSource<'a> {
     pub(crate) width: f64,
 }
 
-/// The name of an axis over the link's rate, for readers. Quantities have their own words.
-const RATE_AXIS: (&str, &str) = ("rate", "Link rate");
-
 impl<'a> PlotSource<'a> {
     /// Whether only one panel fits side by side.
     pub(crate) fn is_narrow(&self) -> bool {
@@ -34,18 +32,28 @@ impl<'a> PlotSource<'a> {
         self.figure.scenario.curves.iter().enumerate().filter(|(_, curve)| wanted(curve)).collect()
     }
 
-    /// The colour of a curve by its place in the scenario. An emulated curve has the colour of its simulated twin.
+    /// The curves that share the colours: those of the scenario, so that a curve looks the same in all its drawings. If they
+    /// are more than colours, those of the drawing.
+    fn coloured(&self) -> Vec<&'a Curve> {
+        let simulated = |curve: &&Curve| simulated_twin(&curve.name).is_none();
+        let all: Vec<&Curve> = self.figure.scenario.curves.iter().filter(simulated).collect();
+        match all.len() > HUES {
+            true => self.curves().into_iter().map(|(_, curve)| curve).filter(simulated).collect(),
+            false => all,
+        }
+    }
+
+    /// The colour of a curve by its place. An emulated curve has the colour of its simulated twin.
     pub(crate) fn hue(&self, index: usize) -> usize {
-        let curves = &self.figure.scenario.curves;
-        let twin = curves.get(index).and_then(|curve| simulated_twin(&curve.name));
-        let place = twin.and_then(|twin| curves.iter().position(|curve| curve.name == twin)).unwrap_or(index);
-        curves[..place].iter().filter(|curve| simulated_twin(&curve.name).is_none()).count()
+        let name = self.figure.scenario.curves.get(index).map_or("", |curve| &curve.name);
+        let name = simulated_twin(name).unwrap_or(name);
+        let coloured = self.coloured();
+        coloured.iter().position(|curve| curve.name == name).unwrap_or(coloured.len())
     }
 
     /// The number of colours of curves.
     pub(crate) fn hues(&self) -> usize {
-        let curves = self.figure.scenario.curves.len();
-        (0..curves).map(|index| self.hue(index) + 1).max().unwrap_or(1)
+        self.curves().into_iter().map(|(index, _)| self.hue(index) + 1).max().unwrap_or(1)
     }
 
     /// The points of the grid in the drawing.
@@ -141,63 +149,12 @@ impl<'a> PlotSource<'a> {
         let unit = of(name);
         if self.plot.y.iter().all(|other| of(other) == unit) { unit } else { Unit::Number }
     }
-
-    /// Whether several quantities share the vertical axis, such as an index and a share.
-    pub(crate) fn mixed(&self) -> bool {
-        let kind = |metric: &String| metric.split_once('.').map_or(metric.clone(), |(kind, _)| kind.to_owned());
-        self.plot.y.windows(2).any(|pair| kind(&pair[0]) != kind(&pair[1]))
-    }
-
-    /// A metric in words. If all metrics have the same quantity, only the flow.
-    pub(crate) fn short_words(&self, metric: &str) -> String {
-        let flow = metric.split_once('.').map(|(_, flow)| flow.to_owned());
-        let several = self.plot.y.len() > 1 || self.plot.y.iter().any(|metric| metric.ends_with('*'));
-        flow.filter(|_| several && !self.mixed()).unwrap_or_else(|| words(metric))
-    }
-
-    /// The name of the vertical axis, without its unit.
-    pub(crate) fn y_words(&self) -> String {
-        self.plot.y_axis.label.clone().unwrap_or_else(|| {
-            if self.mixed() {
-                let mut kinds: Vec<String> = Vec::new();
-                for metric in &self.plot.y {
-                    let kind = words(metric.split_once('.').map_or(metric, |(kind, _)| kind));
-                    let kind = if kinds.is_empty() { kind } else { kind.to_lowercase() };
-                    if !kinds.contains(&kind) {
-                        kinds.push(kind);
-                    }
-                }
-                return kinds.join(", ");
-            }
-            let first = self.plot.y.first().map_or("", String::as_str);
-            match first.split_once('.') {
-                Some((base, _)) if self.plot.y.len() > 1 || first.ends_with('*') => words(base),
-                _ => words(first),
-            }
-        })
-    }
 }
 
 /// The words in place of a drawing without data.
 pub(crate) fn nothing(source: &PlotSource<'_>) -> &'static str {
     let is_processor_time = |text: &String| Expression::parse(text).is_ok_and(|y| y.is_processor_time());
     if source.plot.y.iter().all(is_processor_time) { "no CPU: simulated hosts have none" } else { "no data" }
-}
-
-/// A metric or axis in words: `goodput.udt` is "Goodput, udt".
-pub(crate) fn words(name: &str) -> String {
-    let known = |name: &str| match name {
-        name if name == RATE_AXIS.0 => Some(RATE_AXIS.1),
-        name => Quantity::named(name).map(Quantity::words),
-    };
-    let known = |name: &str| known(name).map(str::to_owned);
-    let is_name = |name: &str| name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
-    match name.split_once('.') {
-        Some((base, of)) if is_name(name) => {
-            known(base).map_or_else(|| name.to_owned(), |base| format!("{base}, {of}"))
-        }
-        _ => known(name).unwrap_or_else(|| name.to_owned()),
-    }
 }
 
 /// The step of the unit of an axis: the scenario's, or the best one for its greatest value.
@@ -213,27 +170,4 @@ pub(crate) fn with_unit(words: &str, shown: Shown) -> String {
 /// Whether a published number belongs to a point: the point has the value of every axis that the number names.
 pub(crate) fn meant_at(published: &Published, point: &Point) -> bool {
     published.point.iter().all(|(axis, value)| point.get(axis).is_some_and(|here| same(here, value)))
-}
-
-/// A point in words, such as `link rate 1 Gbit/s`; empty for no axes.
-pub(crate) fn describe(point: &Point, source: &PlotSource<'_>) -> String {
-    let axes = source.figure.scenario.axes.iter();
-    let value =
-        |axis: &Axis| Some(format!("{} {}", words(&axis.name).to_lowercase(), value_words(point.get(&axis.name)?)));
-    axes.filter_map(value).collect::<Vec<_>>().join(", ")
-}
-
-/// The title of a panel of one curve, at the place in the grid that its other axes have. A scenario without curves has one
-/// without a label.
-pub(crate) fn titled(curve: &Curve, place: &str) -> String {
-    let parts = [&*curve.label, place].into_iter().filter(|part| !part.is_empty());
-    parts.collect::<Vec<_>>().join(": ")
-}
-
-/// A value of an axis for readers: `100 Mbit/s` for `100mbit`.
-pub(crate) fn value_words(value: &crate::record::AxisValue) -> String {
-    match (Unit::of_quantity(&value.text), value.number) {
-        (Unit::Number, _) | (_, None) => value.text.clone(),
-        (unit, Some(number)) => unit.print(number),
-    }
 }

@@ -2,9 +2,10 @@
 
 use super::canvas::{Anchor, Canvas, rows};
 use super::chart::extent;
-use super::data::{PlotSource, describe, meant_at, shown, titled, value_words, with_unit, words};
+use super::data::{PlotSource, meant_at, shown, with_unit};
 use super::marks::in_words;
 use super::panel::ROW;
+use super::words::{capital, titled, uncapital};
 use crate::aggregate::Point;
 use crate::expression::{Expression, Shown};
 use crate::paper::Published;
@@ -32,6 +33,12 @@ pub(super) struct Cell<'a> {
     pub(super) row: usize,
     pub(super) value: Option<f64>,
     pub(super) published: Option<&'a Published>,
+}
+
+/// The names along one side of a map.
+pub(super) struct Side {
+    pub(super) name: String,
+    pub(super) values: Vec<String>,
 }
 
 pub(super) struct Panel<'a> {
@@ -62,6 +69,13 @@ pub(super) fn draw(canvas: &mut Canvas, source: &PlotSource<'_>) -> f64 {
     if panels.iter().flat_map(|panel| &panel.cells).any(|cell| cell.published.is_some()) {
         words.push_str(", outlined: published number below ours");
     }
+    let side = |axis: &Axis, name: String| Side {
+        name,
+        values: axis.values.iter().map(|value| source.value_words(axis, value)).collect(),
+    };
+    let label = |axis: &Axis| capital(&source.figure.scenario.axis_words(axis));
+    let across = if turned { label(x) } else { source.x_words(&x.name) };
+    let sides = (side(x, across), side(y, label(y)));
     let mut top = 6.0;
     for row in rows(&words, source.width - 12.0) {
         canvas.text("words", (6.0, top + 8.0), Anchor::Start, &row);
@@ -72,7 +86,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &PlotSource<'_>) -> f64 {
     let width = source.width / columns as f64;
     for row in panels.chunks(columns) {
         for (column, panel) in row.iter().enumerate() {
-            draw_panel(canvas, panel, (x, y), (column as f64 * width, top, width), (range, shown));
+            draw_panel(canvas, panel, (&sides.0, &sides.1), (column as f64 * width, top, width), (range, shown));
         }
         top += height(y.values.len());
     }
@@ -99,8 +113,7 @@ fn panels<'a>(source: &PlotSource<'a>, x: &Axis, y: &Axis) -> Vec<Panel<'a>> {
                     published: here(point),
                 })
             });
-            let place = describe(&rest, source);
-            let title = titled(curve, &place);
+            let title = titled(curve, &source.describe(&rest));
             panels.push(Panel { title, cells: cells.collect() });
         }
     }
@@ -110,7 +123,7 @@ fn panels<'a>(source: &PlotSource<'a>, x: &Axis, y: &Axis) -> Vec<Panel<'a>> {
 pub(super) fn draw_panel(
     canvas: &mut Canvas,
     panel: &Panel<'_>,
-    (x, y): (&Axis, &Axis),
+    (x, y): (&Side, &Side),
     (left, top, width): (f64, f64, f64),
     (range, shown): ((f64, f64), Shown),
 ) {
@@ -143,13 +156,13 @@ pub(super) fn draw_panel(
     }
     for (column, value) in x.values.iter().enumerate() {
         let middle = x0 + step * (column as f64 + 0.5) - 1.0;
-        canvas.text("tick", (middle, bottom + 15.0), Anchor::Middle, &value_words(value));
+        canvas.text("tick", (middle, bottom + 15.0), Anchor::Middle, value);
     }
     for (row, value) in y.values.iter().enumerate() {
-        canvas.text("tick", (x0 - 8.0, row_top(row) + CELL / 2.0 + 3.0), Anchor::End, &value_words(value));
+        canvas.text("tick", (x0 - 8.0, row_top(row) + CELL / 2.0 + 3.0), Anchor::End, value);
     }
     let middle = x0 + (width - LEFT - 10.0) / 2.0;
-    let axes = format!("{} → against {} ↑", words(&x.name), words(&y.name).to_lowercase());
+    let axes = format!("{} → against {} ↑", x.name, uncapital(&y.name));
     canvas.text("words", (middle, bottom + 33.0), Anchor::Middle, &axes);
 }
 

@@ -1,10 +1,11 @@
 //! Names of lines: labels at their ends, or a legend above the panels, never on the data.
 
 use super::canvas::{Anchor, Canvas, rows, through, width};
-use super::data::{PlotSource, words};
+use super::data::PlotSource;
 use super::marks::symbol;
 use super::panel::{Area, Panel, ROW};
 use super::scale::Scale;
+use super::words::capital;
 use crate::paper::Bound;
 
 /// Left edge of legends.
@@ -25,12 +26,11 @@ const KEY: f64 = 16.0;
 /// Writes the legend above all panels and returns its height: marks, and the lines unless they are labelled.
 pub(super) fn above(canvas: &mut Canvas, source: &PlotSource<'_>, panels: &[Panel], of: usize, labelled: bool) -> f64 {
     let mut row = LegendRow { canvas, x: LEFT, y: 14.0, width: source.width };
-    let by: Vec<String> = source.plot.by.iter().map(|axis| words(axis)).collect();
+    let by = source.by_words();
     // Over time, the title of a panel names the point of the grid.
     let over_time = panels.iter().flat_map(|panel| &panel.lines).any(|line| line.over_time);
     if !by.is_empty() && !over_time {
-        let by = by.join(", ");
-        row.text(&if labelled { format!("Lines by {}", by.to_lowercase()) } else { format!("{by}:") });
+        row.text(&if labelled { format!("Lines by {by}") } else { format!("{}:", capital(&by)) });
     }
     if !labelled {
         let mut seen: Vec<(&str, String)> = Vec::new();

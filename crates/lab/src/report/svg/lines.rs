@@ -2,13 +2,15 @@
 //! value a line.
 
 use super::chart::Horizontal;
-use super::data::{PlotSource, describe, meant_at, titled};
+use super::data::{PlotSource, meant_at};
 use super::marks::{Mark, Spot};
 use super::panel::{Line, Panel};
+use super::words::{axis_unit, capital, titled, uncapital};
 use crate::aggregate::{Point, grouped};
 use crate::expression::{Expression, Unit};
 use crate::metric::Quantity;
 use crate::paper::Published;
+use crate::scenario::Curve;
 
 pub(super) fn panels(source: &PlotSource<'_>) -> (Horizontal, Vec<Panel>) {
     let x = source.plot.x.as_deref().unwrap_or_default();
@@ -21,14 +23,14 @@ pub(super) fn panels(source: &PlotSource<'_>) -> (Horizontal, Vec<Panel>) {
     let together = source.plot.by.is_empty();
     let mut panels = Vec::new();
     for (group, (rest, points)) in source.groups(&within).into_iter().enumerate() {
-        let place = describe(&rest, source);
-        let mut shared = Panel { title: place.clone(), group, ..Panel::default() };
+        let place = source.describe(&rest);
+        let mut shared = Panel { title: capital(&place), group, ..Panel::default() };
         for (index, curve) in &curves {
             let mut own = Panel { title: titled(curve, &place), group, ..Panel::default() };
             let panel = if together { &mut shared } else { &mut own };
             for (by, row) in rows(source, &points, x) {
                 for (number, metric) in metrics.iter().enumerate() {
-                    let mut line = Line::new(name(source, metric, &curve.label, &by, metrics.len()));
+                    let mut line = Line::new(name(source, metric, curve, &by, metrics.len()));
                     line.colour =
                         if together { source.hue(*index) * metrics.len() + number } else { panel.lines.len() };
                     line.ordered = !together;
@@ -38,7 +40,7 @@ pub(super) fn panels(source: &PlotSource<'_>) -> (Horizontal, Vec<Panel>) {
                     let published = source.published(metric, *index);
                     panel.marks.extend(published.into_iter().filter_map(|published| {
                         let meant = row.iter().filter(|point| meant_at(published, point)).collect::<Vec<_>>();
-                        mark(published, &meant, x, &horizontal, line_number)
+                        mark(source, published, &meant, &horizontal, line_number)
                     }));
                     panel.lines.push(line);
                 }
@@ -65,14 +67,14 @@ fn horizontal(source: &PlotSource<'_>, x: &str) -> Horizontal {
         };
     };
     let numbers: Option<Vec<f64>> = axis.values.iter().map(|value| value.number).collect();
-    let unit = axis.values.first().map_or(Unit::Number, |value| Unit::of_quantity(&value.text));
+    let unit = axis_unit(axis);
     match numbers {
         Some(values) => Horizontal { name: x.to_owned(), unit, values, words: Vec::new() },
         None => Horizontal {
             name: x.to_owned(),
             unit: Unit::Number,
             values: (0..axis.values.len()).map(|index| index as f64).collect(),
-            words: axis.values.iter().map(|value| value.text.clone()).collect(),
+            words: axis.values.iter().map(|value| source.value_words(axis, value)).collect(),
         },
     }
 }
@@ -86,15 +88,17 @@ fn rows(source: &PlotSource<'_>, points: &[Point], x: &str) -> Vec<(Point, Vec<P
     grouped(points.iter().map(|point| (by(point), point.clone())))
 }
 
-fn name(source: &PlotSource<'_>, metric: &str, curve: &str, by: &Point, metrics: usize) -> String {
+fn name(source: &PlotSource<'_>, metric: &str, curve: &Curve, by: &Point, metrics: usize) -> String {
     let mut parts = Vec::new();
     if by.is_empty() {
-        parts.extend((!curve.is_empty()).then(|| curve.to_owned()));
+        parts.extend((!curve.label.is_empty()).then(|| curve.label.clone()));
     } else {
-        parts.extend(source.plot.by.iter().filter_map(|axis| by.get(axis)).map(super::data::value_words));
+        let axes = source.plot.by.iter().filter_map(|axis| source.axis(axis));
+        parts.extend(axes.filter_map(|axis| Some(source.value_words(axis, by.get(&axis.name)?))));
     }
     if metrics > 1 || parts.is_empty() {
-        parts.push(source.short_words(metric));
+        let words = source.short_words(metric, Some(curve));
+        parts.push(if parts.is_empty() { words } else { uncapital(&words) });
     }
     parts.join(", ")
 }
@@ -102,7 +106,7 @@ fn name(source: &PlotSource<'_>, metric: &str, curve: &str, by: &Point, metrics:
 fn trace(source: &PlotSource<'_>, line: &mut Line, curve: &str, row: &[Point], metric: &str, horizontal: &Horizontal) {
     let Ok(expression) = Expression::parse(metric) else { return };
     for point in row {
-        let x = place(point, &horizontal.name, horizontal).or_else(|| {
+        let x = place(source, point, horizontal).or_else(|| {
             let expression = Expression::parse(&horizontal.name).ok()?;
             Some(source.estimate(curve, point, &expression)?.mean)
         });
@@ -117,17 +121,24 @@ fn trace(source: &PlotSource<'_>, line: &mut Line, curve: &str, row: &[Point], m
 }
 
 /// The horizontal position of a point: its number, or the index of its word.
-fn place(point: &Point, axis: &str, horizontal: &Horizontal) -> Option<f64> {
-    let value = point.get(axis)?;
+fn place(source: &PlotSource<'_>, point: &Point, horizontal: &Horizontal) -> Option<f64> {
+    let value = point.get(&horizontal.name)?;
     if horizontal.words.is_empty() {
         return value.number;
     }
-    horizontal.words.iter().position(|word| *word == value.text).map(|index| index as f64)
+    let values = &source.axis(&horizontal.name)?.values;
+    values.iter().position(|known| known.text == value.text).map(|index| index as f64)
 }
 
-fn mark(published: &Published, meant: &[&Point], x: &str, horizontal: &Horizontal, line: usize) -> Option<Mark> {
-    let spot = if published.point.contains_key(x) {
-        Spot::At(place(meant.first()?, x, horizontal)?, published.value)
+fn mark(
+    source: &PlotSource<'_>,
+    published: &Published,
+    meant: &[&Point],
+    horizontal: &Horizontal,
+    line: usize,
+) -> Option<Mark> {
+    let spot = if published.point.contains_key(&horizontal.name) {
+        Spot::At(place(source, meant.first()?, horizontal)?, published.value)
     } else if meant.is_empty() {
         return None;
     } else {

@@ -27,6 +27,11 @@ impl Scale {
         Self { spacing, values, places }
     }
 
+    /// Whether equal ratios are equally far apart.
+    pub(crate) fn is_log(&self) -> bool {
+        self.spacing == Spacing::Log
+    }
+
     /// The position of a value; `None` for values that a logarithmic axis cannot show.
     ///
     /// Values outside of the range have positions outside, where they are cut off. The distance is bounded.
@@ -86,12 +91,14 @@ fn round_ratios((low, high): (f64, f64), most: f64) -> Vec<f64> {
     let (first, last) = ((libm::log10(low) - 1e-9).floor() as i32, (libm::log10(high) + 1e-9).ceil() as i32);
     let within = |value: &f64| *value >= low * (1.0 - 1e-9) && *value <= high * (1.0 + 1e-9);
     let decade = |exponent: i32| libm::pow(10.0, f64::from(exponent));
-    let every = (f64::from(last - first + 1) / most).ceil().max(1.0) as usize;
-    let decades: Vec<f64> = (first..=last).map(decade).filter(within).step_by(every).collect();
-    if decades.len() > 2 {
-        return decades;
-    }
-    (first..=last).flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| digit * decade(exponent))).filter(within).collect()
+    let all: Vec<f64> = (first..=last).map(decade).filter(within).collect();
+    let every = (all.len() as f64 / most).ceil().max(1.0) as usize;
+    let decades: Vec<f64> = all.into_iter().step_by(every).collect();
+    let between: Vec<f64> = (first..=last)
+        .flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| digit * decade(exponent)))
+        .filter(within)
+        .collect();
+    if decades.len() > 2 || (decades.len() == 2 && between.len() as f64 > most) { decades } else { between }
 }
 
 #[cfg(test)]
@@ -106,6 +113,12 @@ mod tests {
         assert_eq!(log.ticks(&[], 50.0).len(), 5);
         let narrow = Scale::new(Spacing::Log, (1.0, 12.0), (0.0, 300.0));
         assert_eq!(narrow.ticks(&[], 50.0), [1.0, 2.0, 5.0, 10.0]);
+    }
+
+    #[test]
+    fn decades_without_room_for_each_are_not_filled_up() {
+        let log = Scale::new(Spacing::Log, (1e5, 1e8), (0.0, 240.0));
+        assert_eq!(log.ticks(&[1e5, 1e6, 1e7, 1e8], 90.0), [1e5, 1e7]);
     }
 
     #[test]

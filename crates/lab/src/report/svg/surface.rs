@@ -2,13 +2,14 @@
 
 use super::canvas::{Anchor, Canvas, rows, width};
 use super::chart::upright;
-use super::heat::{self, Cell, Panel};
+use super::heat::{self, Cell, Panel, Side};
 use super::panel::{ROW, colour};
 use super::scale::{Scale, round_up};
+use super::words::printed;
 use super::{WIDTH, framed};
-use crate::expression::{Shown, Unit, quantity_in_base_units};
-use crate::record::AxisValue;
-use crate::scenario::{Axis, Scale as Spacing};
+use crate::expression::{Shown, Unit};
+use crate::scenario::Scale as Spacing;
+use crate::scenario::axis::axis_value;
 
 /// Margins of the curves: tick labels to the left, and the axis' name below.
 const LEFT: f64 = 60.0;
@@ -85,15 +86,12 @@ pub struct RangeCurves<'a> {
 /// Draws a surface as a heat map with its numbers. The text of an SVG file.
 #[must_use]
 pub fn surface(surface: &Surface<'_>) -> String {
-    let axis = |(name, values): &(&str, Vec<String>)| Axis {
+    let value = |text: &String| printed(&axis_value(text), Unit::of_quantity(text));
+    let side = |(name, values): &(&str, Vec<String>)| Side {
         name: (*name).to_owned(),
-        set: Vec::new(),
-        values: values
-            .iter()
-            .map(|text| AxisValue { text: text.clone(), number: quantity_in_base_units(text) })
-            .collect(),
+        values: values.iter().map(value).collect(),
     };
-    let (x, y) = (axis(&surface.across), axis(&surface.up));
+    let (x, y) = (side(&surface.across), side(&surface.up));
     let cell = |&(column, row, value): &(usize, usize, f64)| Cell { column, row, value: Some(value), published: None };
     let panel = Panel { title: String::new(), cells: surface.cells.iter().map(cell).collect() };
     let values = || surface.cells.iter().map(|(.., value)| *value);

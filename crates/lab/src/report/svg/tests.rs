@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::record::AxisValue;
 use crate::report::page::tests::tags;
-use crate::scenario::PlotAxis;
+use crate::scenario::{Curve, PlotAxis};
 use crate::testing::gallery;
 
 /// The first drawing of a figure of the gallery, without its style.
@@ -84,7 +84,7 @@ fn ten_lines_have_a_colour_or_a_dash_of_their_own_and_a_label_at_their_end() {
         }
         assert_eq!(lines("leader").len(), lines("line thin").len());
         let labels: Vec<(f64, f64, String)> =
-            texts(&drawing, "words").into_iter().filter(|(.., text)| text.starts_with("udt-")).collect();
+            texts(&drawing, "words").into_iter().filter(|(.., text)| text.starts_with("UDT ")).collect();
         assert_eq!(labels.len(), 2 * 10, "each panel has its own");
         for (index, (x, y, _)) in labels.iter().enumerate() {
             assert!(
@@ -98,6 +98,23 @@ fn ten_lines_have_a_colour_or_a_dash_of_their_own_and_a_label_at_their_end() {
     assert!(!many.contains("leader"));
     assert_eq!((0..18).map(|line| panel::colour(line, 18, false)).collect::<BTreeSet<_>>().len(), 18);
     assert_eq!((0..12).map(|line| panel::colour(line, 12, true)).collect::<BTreeSet<_>>().len(), 12);
+}
+
+#[test]
+fn curves_keep_their_colour_in_all_drawings_unless_there_are_more_than_colours() {
+    let mut results = gallery();
+    let figure = results.iter_mut().find(|result| result.info.id == "b1").unwrap();
+    figure.scenario.plots[0].curves = vec!["udt".to_owned()];
+    let hue = |figure: &FigureResult| {
+        let measurements = Measurements::new([figure]);
+        let plot = &figure.scenario.plots[0];
+        let source = PlotSource { figure, plot, measurements: &measurements, width: WIDTH };
+        (source.hue(1), source.hues())
+    };
+    assert_eq!(hue(figure), (1, 2));
+    let more = (0..style::HUES).map(|number| Curve::named(format!("more-{number}"), String::new()));
+    figure.scenario.curves.extend(more);
+    assert_eq!(hue(figure), (0, 1), "no dash in a drawing of one curve");
 }
 
 #[test]
@@ -299,7 +316,7 @@ fn a_map_of_many_columns_is_turned_on_a_narrow_page() {
 fn a_panel_of_a_scenario_without_curves_has_the_name_of_its_place() {
     let mut curve = gallery()[0].scenario.curves[0].clone();
     curve.label = "UDT4".to_owned();
-    assert_eq!(["", "loss 1 %"].map(|place| data::titled(&curve, place)), ["UDT4", "UDT4: loss 1 %"]);
+    assert_eq!(["", "loss 1 %"].map(|place| words::titled(&curve, place)), ["UDT4", "UDT4: loss 1 %"]);
     curve.label.clear();
-    assert_eq!(["", "loss 1 %"].map(|place| data::titled(&curve, place)), ["", "loss 1 %"]);
+    assert_eq!(["", "loss 1 %"].map(|place| words::titled(&curve, place)), ["", "Loss 1 %"]);
 }

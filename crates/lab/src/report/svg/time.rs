@@ -1,9 +1,10 @@
 //! Series over time, of the first seed. Each curve has one panel at each point of the grid.
 
 use super::chart::Horizontal;
-use super::data::{PlotSource, describe, meant_at, titled};
+use super::data::{PlotSource, meant_at};
 use super::marks::{Mark, Spot};
 use super::panel::{Line, Panel};
+use super::words::{capital, titled, words};
 use crate::expression::Unit;
 use crate::metric::Quantity;
 use crate::record::Record;
@@ -20,8 +21,8 @@ pub(super) fn panels(source: &PlotSource<'_>) -> (Horizontal, Vec<Panel>) {
     let together = source.plot.y.len() == 1 && !source.plot.y[0].ends_with('*');
     let mut panels = Vec::new();
     for (group, point) in source.points().iter().enumerate() {
-        let place = describe(point, source);
-        let mut shared = Panel { title: place.clone(), group, ..Panel::default() };
+        let place = source.describe(point);
+        let mut shared = Panel { title: capital(&place), group, ..Panel::default() };
         for (index, curve) in &curves {
             let title = titled(curve, &place);
             let mut own = Panel { title, group, ..Panel::default() };
@@ -34,8 +35,8 @@ pub(super) fn panels(source: &PlotSource<'_>) -> (Horizontal, Vec<Panel>) {
                 }
                 let label = match name.split_once('.') {
                     _ if together => curve.label.clone(),
-                    Some((_, flow)) => flow.to_owned(),
-                    None => super::data::words(name),
+                    Some((_, flow)) => source.flow_words(flow, curve),
+                    None => words(name),
                 };
                 let mut line = Line::new(label);
                 line.colour = if together { source.hue(*index) } else { panel.lines.len() };
