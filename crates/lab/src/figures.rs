@@ -214,6 +214,12 @@ fn id_of(path: &Path) -> String {
 }
 
 impl Shipped {
+    /// The path of its README in the project: the shipped result, and the reasons for what it misses.
+    #[must_use]
+    pub fn page(&self) -> String {
+        format!("figures/{}/{}/README.md", self.paper, self.id)
+    }
+
     /// Parses the files of the figure.
     ///
     /// # Errors

@@ -99,6 +99,11 @@ struct RunOptions {
 }
 
 impl RunOptions {
+    /// Whether the runs use an emulated network.
+    fn emulates(&self) -> bool {
+        self.world == World::Emu
+    }
+
     /// The world of the runs, with its options.
     fn venue(&self) -> Result<Venue, Fault> {
         let tcp = self.tcp.clone();
@@ -118,12 +123,11 @@ impl RunOptions {
 impl LabArgs {
     /// Whether any run uses an emulated network.
     pub(crate) fn emulates(&self) -> bool {
-        let world = match &self.verb {
-            LabVerb::List(_) | LabVerb::Arena(_) | LabVerb::Report(_) => World::Sim,
-            LabVerb::Run(args) => args.options.world,
-            LabVerb::Sweep(args) => args.options.world,
-        };
-        world == World::Emu
+        match &self.verb {
+            LabVerb::List(_) | LabVerb::Arena(_) | LabVerb::Report(_) => false,
+            LabVerb::Run(args) => args.options.emulates(),
+            LabVerb::Sweep(args) => args.options.emulates(),
+        }
     }
 
     /// Whether stdout carries records.

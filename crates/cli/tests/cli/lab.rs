@@ -238,6 +238,40 @@ fn figures_are_listed_with_their_content() {
     assert!(!a5["scores"].as_array().unwrap().is_empty());
 }
 
+#[test]
+fn scores_that_the_shipped_results_miss_are_listed_with_the_page_that_explains_them() {
+    let run = farhaul(&["lab", "list", "--misses", "--json"]);
+    run.succeeds();
+    let misses: Value = serde_json::from_slice(&run.stdout).unwrap();
+    let misses = misses.as_array().unwrap();
+    let full = misses.iter().find(|miss| miss["figure"] == "a5").unwrap();
+    assert_eq!((&full["score"], &full["source"]), (&"full".into(), &"ours".into()));
+    assert_eq!(full["page"], "figures/udt-2004/a5/README.md");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    assert!(misses.iter().all(|miss| root.join(miss["page"].as_str().unwrap()).is_file()));
+    let run = farhaul(&["lab", "list", "--misses"]);
+    run.succeeds();
+    let text = String::from_utf8(run.stdout).unwrap();
+    assert!(text.contains("README.md\n    full: The link stays full"), "{text}");
+    assert!(text.contains(&format!("\n{} of ", misses.len())), "{text}");
+    farhaul(&["lab", "list", "--misses", "--scores"]).fails(2, &["--scores"]);
+}
+
+#[test]
+fn a_run_lists_the_scores_that_it_misses_and_a_short_one_leaves_out_those_of_no_point() {
+    let scratch = Scratch::new();
+    let score = |id: &str, more: &str| format!("[[score]]\nid = \"{id}\"\nsays = \"x\"\nsource = \"ours\"\n{more}\n");
+    let scores = score("met", "must = \"jain >= 0\"")
+        + &score("missed", "must = \"jain > 1\"")
+        + &score("elsewhere", "must = \"jain > 1\"\nwhere = \"rtt > 1s\"");
+    let axis = "[[axis]]\nname = \"rtt\"\nset = \"link.rtt\"\nvalues = [\"20ms\"]\n";
+    let scenario = write(&scratch, "mine.toml", &format!("{}{axis}{scores}", NEWCOMER.replace("3s", "500ms")));
+    let run = farhaul(&["lab", "run", &scenario, "--quick", "--out", &scratch.at("out"), "--json"]);
+    run.succeeds();
+    assert_eq!(run.end()["unmet"], serde_json::json!(["mine/missed"]));
+    assert_eq!(fs::read_to_string(scratch.at("out/misses.csv")).unwrap(), "figure,score\nmine,missed\n");
+}
+
 /// Needs tshark; where there is none, only the file's own framing is looked at.
 #[test]
 fn packets_of_a_run_are_read_by_wireshark() {

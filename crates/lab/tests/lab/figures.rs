@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
 use farhaul_lab::figures::shipped;
+use farhaul_lab::misses::{Miss, misses};
 use farhaul_lab::sweep::{Options, Work, sweep};
 use farhaul_lab::world::Venue;
 use farhaul_lab::{Figure, Overrides, Record, check};
@@ -63,6 +64,51 @@ fn drawings_of_figures_show_words_and_neither_expressions_nor_ids() {
             }
         }
     }
+}
+
+#[test]
+fn the_list_of_misses_agrees_with_the_readmes() {
+    let missed: Vec<Miss<'_>> = misses().collect();
+    for miss in &missed {
+        assert!(miss.shipped().is_some(), "{miss:?} is of no figure");
+    }
+    for shipped in shipped() {
+        let id = shipped.id;
+        let scores = shipped.read(&Overrides::default()).unwrap().experiment.scenario.scores;
+        let scores: Vec<&str> = scores.iter().map(|score| score.id.as_str()).collect();
+        let mine: Vec<&str> = missed.iter().filter(|miss| miss.figure == id).map(|miss| miss.score).collect();
+        // In the order of the scenario, which also finds lines that are there twice or are of no score.
+        let known: Vec<&str> = scores.iter().copied().filter(|score| mine.contains(score)).collect();
+        assert_eq!(mine, known, "{id}");
+        for score in &mine {
+            assert!(shipped.readme.contains(&format!("`{score}`")), "{} does not name `{score}`", shipped.page());
+        }
+        let (met, all) = met_of(shipped.readme).unwrap_or_else(|| panic!("{} counts no scores", shipped.page()));
+        let all = all.unwrap_or(scores.len());
+        assert_eq!((met.unwrap_or(all), all), (scores.len() - mine.len(), scores.len()), "{}", shipped.page());
+    }
+}
+
+/// The numbers of scores that a README says are met in the full run, and of all: `Two of three scores are met`. That is its
+/// first sentence of this kind. `None` within is all.
+fn met_of(readme: &str) -> Option<(Option<usize>, Option<usize>)> {
+    const NUMBERS: [&str; 10] = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+    let words: Vec<String> = readme.split_whitespace().map(str::to_lowercase).collect();
+    let number = |word: &str| NUMBERS.iter().position(|name| *name == word);
+    let is_end = |words: &[String]| {
+        let [scores, verb, met] = words else { return false };
+        scores.starts_with("score") && ["is", "are"].contains(&&**verb) && met.starts_with("met")
+    };
+    let place = words.windows(3).position(is_end)?;
+    let before = |back: usize| place.checked_sub(back).map_or("", |place| words[place].as_str());
+    Some(match [4, 3, 2, 1].map(before) {
+        [_, met, "of", all] | [met, "of", "the", all] => (number(met), number(all)),
+        [_, _, "all", all] => (None, number(all)),
+        [.., "all" | "the"] => (None, None),
+        [.., "both"] => (None, Some(2)),
+        [.., "neither"] => (Some(0), Some(2)),
+        _ => return None,
+    })
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl Session<'_> {
             self.try_figures(figures, pcap, &output, &mut tally).map_err(fault)
         });
         output.detach();
-        tally.end(done, self.options.strict)
+        tally.end(done, self.options)
     }
 
     /// Checks that this machine has the world, before a folder for results exists.

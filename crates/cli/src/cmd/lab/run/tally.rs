@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use farhaul_lab::aggregate::Measurements;
+use farhaul_lab::figures::shipped;
+use farhaul_lab::misses::{self, Miss};
 use farhaul_lab::report::drawings;
 use farhaul_lab::score::{self, ScoreResult};
 use farhaul_lab::store::RECORDS;
@@ -11,9 +13,13 @@ use farhaul_lab::{FigureResult, LabError, Record, World, folder, table};
 use serde_json::{Value, json};
 
 use crate::cmd::drawing::Format;
+use crate::cmd::lab::{RunOptions, file_fault};
 use crate::exit::{Code, Fault};
 use crate::output::json::{end_record, start_record};
 use crate::output::{Output, print};
+
+/// Suffix of files about the emulated world.
+const EMULATED: &str = "-emulated";
 
 /// Name of the CSV file of runs, in a figure's folder.
 fn csv(world: World) -> String {
@@ -22,7 +28,7 @@ fn csv(world: World) -> String {
 
 /// Suffix of files about `world`, so that each world has its own.
 fn suffix(world: World) -> &'static str {
-    if world.is_simulated() { "" } else { "-emulated" }
+    if world.is_simulated() { "" } else { EMULATED }
 }
 
 /// Scores of the figures so far.
@@ -32,8 +38,8 @@ pub(super) struct FigureTally {
     formats: Vec<Format>,
     met: usize,
     scores: usize,
-    /// Scores that are not met: `figure/score`.
-    unmet: Vec<String>,
+    /// Scores that are not met: figure and score.
+    unmet: Vec<(String, String)>,
     /// Finished figures that refer to unfinished ones.
     waiting: Vec<usize>,
 }
@@ -91,7 +97,7 @@ impl FigureTally {
         self.met += met;
         self.scores += all;
         let unmet = scores.iter().filter(|score| score.applies && !score.met);
-        self.unmet.extend(unmet.map(|score| format!("{}/{}", result.info.id, score.id)));
+        self.unmet.extend(unmet.map(|score| (result.info.id.clone(), score.id.clone())));
         if self.output.is_json() {
             self.output.record_value(&record(result, &scores, &folder));
         } else {
@@ -124,20 +130,32 @@ impl FigureTally {
         self.output.suspend(|| print(&text));
     }
 
+    /// Writes the list of scores that are not met, in the order of the shipped figures.
+    fn write_misses(&mut self, options: &RunOptions) -> Result<(), Fault> {
+        let place = |figure: &str| shipped().iter().position(|shipped| shipped.id == figure);
+        self.unmet.sort_by_key(|(figure, _)| place(figure));
+        let missed = self.unmet.iter().map(|(figure, score)| Miss { figure, score });
+        let name = if options.emulates() { format!("misses{EMULATED}.csv") } else { misses::FILE.to_owned() };
+        let file = options.out.join(name);
+        fs::write(&file, misses::csv(missed)).map_err(|source| file_fault(&file, &source))
+    }
+
     /// Prints the last line or record. Returns the failure, if any.
-    pub(super) fn end(self, done: Result<(), Fault>, strict: bool) -> Result<(), Fault> {
+    pub(super) fn end(mut self, done: Result<(), Fault>, options: &RunOptions) -> Result<(), Fault> {
         let (met, all) = (self.met, self.scores);
+        let done = done.and_then(|()| self.write_misses(options));
+        let unmet: Vec<String> = self.unmet.iter().map(|(figure, score)| format!("{figure}/{score}")).collect();
         let done = done.and_then(|()| {
-            if strict && !self.unmet.is_empty() {
-                let names = self.unmet.join(", ");
-                return Err(Fault::new(Code::Failed, format!("{} of {all} scores not met: {names}", self.unmet.len())));
+            if options.strict && !unmet.is_empty() {
+                let names = unmet.join(", ");
+                return Err(Fault::new(Code::Failed, format!("{} of {all} scores not met: {names}", unmet.len())));
             }
             Ok(())
         });
         if self.output.is_json() {
-            let end = json!({ "scores_met": met, "scores": all, "unmet": self.unmet });
+            let end = json!({ "scores_met": met, "scores": all, "unmet": unmet });
             self.output.record_value(&end_record(end, 0, done.as_ref().err()));
-        } else if done.is_ok() || !self.unmet.is_empty() {
+        } else if done.is_ok() || !unmet.is_empty() {
             print(&format!("scores: {met} of {all} met\n"));
         }
         done
