@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bolero::check;
 use farhaul_session::{
     Acceptor, Bench, BenchSpec, CommandEvent, CommandExit, CommandFrame, CommandReader, Direction, Existing,
-    FileClient, FileReceiver, FileRequest, FileSender, FileServer, MemoryFile, MemoryFiles, MemorySource, MemoryStore,
-    Open, Pull, Put, ReadFrom, ReadRange, ReceiveLimits, RelPath, Request, ServicePath, StandardStream, Stop,
+    FileClient, FileReceiver, FileRequest, FileSender, FileServer, ListTree, MemoryFile, MemoryFiles, MemorySource,
+    MemoryStore, Open, Pull, Put, ReadFrom, ReadRange, ReceiveLimits, RelPath, Request, ServicePath, StandardStream,
+    Stop, TreeCursor,
 };
 use farhaul_units::Instant;
 
@@ -104,7 +105,7 @@ fn server_answers() {
     check!().with_max_len(MAX_STREAM).with_iterations(1_000).for_each(|stream: &[u8]| {
         let mut client = FileClient::connect();
         let ids = requests().iter().filter_map(|request| client.request(request)).count();
-        assert_eq!(ids, 5);
+        assert_eq!(ids, 6);
         for piece in stream.chunks(PIECE) {
             if client.handle_received(piece).is_err() {
                 assert!(client.is_over() && client.error().is_some());
@@ -128,6 +129,7 @@ fn requests() -> Vec<FileRequest> {
         FileRequest::List { place: place(b"d"), cursor: Vec::new(), most: 5 },
         FileRequest::Read(ReadRange { place: place(b"d/f"), from: ReadFrom::End(200), length: 100 }),
         FileRequest::Digest(place(b"d/f")),
+        FileRequest::ListTree(ListTree { place: place(b""), depth: 9, from: TreeCursor::default(), most: 4096 }),
         FileRequest::Put(Put {
             place: place(b"new"),
             size,

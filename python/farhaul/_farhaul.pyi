@@ -3,7 +3,7 @@
 import builtins
 from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, Unpack, final
+from typing import Any, Literal, Self, TypeAlias, TypeVar, Unpack, final
 
 from _typeshed import FileDescriptorLike, ReadableBuffer, WriteableBuffer
 
@@ -466,6 +466,11 @@ class MessageListener:
         _trace: TracebackType | None,
     ) -> None: ...
 
+_TreePage: TypeAlias = tuple[
+    list[tuple[bytes, list[tuple[bytes, dict[str, Any]]], Error | None]],
+    tuple[bytes, bytes] | None,
+]
+
 @final
 class RemoteFiles:
     """The files of another host. One connection carries the requests of all tasks; the first of them makes it."""
@@ -475,6 +480,12 @@ class RemoteFiles:
         """The properties of an entry: ``type``, ``size``, ``mode``, ``mtime_ns``, perhaps ``ctime_ns``, ``destination``, ``uid``, ``gid``."""
     def list(self, path: bytes) -> AsyncCall[builtins.list[tuple[bytes, dict[str, Any]]]]:
         """The names of a directory, with the properties of each."""
+    def list_tree(self, path: bytes, depth: int, cursor: tuple[bytes, bytes] | None = None) -> AsyncCall[_TreePage | None]:
+        """A page of the directories from ``path`` on, at most ``depth`` levels, and the cursor of the next page; `None` at the end.
+
+        Each directory has its path below the first one, its entries as `list` has them, and why it cannot be read. A server that
+        does not know the request gives `None`.
+        """
     def read(self, path: bytes, offset: int, length: int) -> AsyncCall[tuple[bytes, bool, tuple[int, int, int | None]]]:
         """At most ``length`` bytes from ``offset`` on; with a negative one, the last bytes.
 

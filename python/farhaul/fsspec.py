@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import builtins
 import hashlib
 import os
 import secrets
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from concurrent.futures import Future
 from typing import Any, ClassVar
 from urllib.parse import quote_from_bytes, unquote_to_bytes
@@ -32,6 +31,7 @@ from ._open_files import BLOCK, FarhaulFile, FarhaulStreamedFile, close_written,
 from ._parquet import Tables
 from ._pool import shared_files
 from ._properties import RecentProperties
+from ._trees import ALL_LEVELS, Directory, directories, is_below, is_missing
 from ._url import bracketed, parts
 from ._versions import Version, has_changed, version_of
 
@@ -197,17 +197,27 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         except NotADirectoryError:
             entry = await self._info_now(path)
             return [entry] if detail else [entry["name"]]
-        folder = path.rstrip("/")
-        names = [f"{folder}/{os.fsdecode(name)}" for name, _ in listed]
         if not detail:
-            return names
-        entries = [_entry(name, found) for name, (_, found) in zip(names, listed, strict=True)]
-        links = [index for index, entry in enumerate(entries) if entry["type"] == "link"]
-        for index, entry in zip(links, await asyncio.gather(*(self._followed(entries[at]) for at in links)), strict=True):
-            entries[index] = entry
-        for entry in entries:
-            self._recent.remember(entry["name"], entry, changes)
-        return entries
+            folder = path.rstrip("/")
+            return [f"{folder}/{os.fsdecode(name)}" for name, _ in listed]
+        directory = Directory(path, self._entries(path, listed))
+        await self._follow([directory], changes)
+        return directory.entries
+
+    def _entries(self, path: str, listed: list[tuple[bytes, dict[str, Any]]]) -> list[dict[str, Any]]:
+        folder = path.rstrip("/")
+        return [_entry(f"{folder}/{os.fsdecode(name)}", found) for name, found in listed]
+
+    async def _follow(self, directories: list[Directory], changes: int) -> None:
+        """Gives the links in directories the properties of what they lead to, all at once, and remembers the entries."""
+        lists = [directory.entries for directory in directories]
+        links = [(entries, at) for entries in lists for at, entry in enumerate(entries) if entry["type"] == "link"]
+        found = await asyncio.gather(*(self._followed(entries[at]) for entries, at in links))
+        for (entries, at), entry in zip(links, found, strict=True):
+            entries[at] = entry
+        for entries in lists:
+            for entry in entries:
+                self._recent.remember(entry["name"], entry, changes)
 
     async def _walk(
         self,
@@ -216,36 +226,61 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         topdown: bool = True,
         on_error: Any = "omit",
         *,
-        below: Any = None,
+        detail: bool = False,
         **kwargs: Any,
-    ) -> AsyncIterator[tuple[str, Any, Any]]:
-        """As in fsspec, where directories that cannot be listed are left out. Here it leaves out those that are gone, and no others.
+    ) -> AsyncGenerator[tuple[str, Any, Any]]:
+        """All directories from ``path`` on, with their entries, by few requests. Directories that are gone are left out; other failures
+        are raised. Links to directories are listed, and not followed.
 
-        fsspec passes keyword arguments on to the directories below, but not ``on_error``.
+        With a function as ``on_error``, it is called with each failure, and may raise it.
         """
-        handler = below or on_error
-        # By names, because fsspec up to 2025.12 does not know `topdown` here, and hands it on as any other argument.
-        arguments = {"maxdepth": maxdepth, "topdown": topdown, "on_error": _unless_missing(handler), "below": handler, **kwargs}
-        async for entries in super()._walk(path, **arguments):
-            yield entries
+        if maxdepth is not None and maxdepth < 1:
+            raise ValueError("maxdepth must be at least 1")
+        # The directories on the way to the last one, and the names in them that are to be visited.
+        way: list[tuple[str, Any, Any, set[str]]] = []
+        async for directory in directories(self, self._strip_protocol(path), maxdepth or ALL_LEVELS):
+            here = directory.path
+            while way and not is_below(here, way[-1][0]):
+                entered = way.pop()
+                if not topdown:
+                    yield entered[:3]
+            if way and here.removeprefix(way[-1][0].rstrip("/")).split("/", 2)[1] not in way[-1][3]:
+                # The caller does not want it.
+                continue
+            if directory.error is not None:
+                self._leave_out(directory.error, on_error)
+                if not directory.entries:
+                    continue
+            dirs: dict[str, Any] = {}
+            files: dict[str, Any] = {}
+            for entry in directory.entries:
+                name = "" if entry["name"] == here else entry["name"].rpartition("/")[2]
+                (dirs if entry["type"] == "directory" else files)[name] = entry
+            step = (here, dirs, files) if detail else (here, list(dirs), list(files))
+            if topdown:
+                yield step
+            way.append((*step, set(step[1])))
+        while way and not topdown:
+            yield way.pop()[:3]
 
-    def walk(
-        self,
-        path: str,
-        maxdepth: int | None = None,
-        topdown: bool = True,
-        on_error: Any = "omit",
-        *,
-        below: Any = None,
-        **kwargs: Any,
-    ) -> Iterator[tuple[str, Any, Any]]:
+    def _leave_out(self, error: OSError, on_error: Any) -> None:
+        """Goes on without a directory, or raises."""
+        if callable(on_error):
+            on_error(error)
+        elif on_error == "raise" or not is_missing(error):
+            raise error
+
+    def walk(self, path: str, maxdepth: int | None = None, topdown: bool = True, **kwargs: Any) -> Iterator[tuple[str, Any, Any]]:
         """All directories from ``path`` on, with their entries. Directories that are gone are left out; other failures are raised.
 
         With a function as ``on_error``, it is called with each failure, and may raise it.
         """
-        handler = below or on_error
-        arguments = {"maxdepth": maxdepth, "topdown": topdown, "on_error": _unless_missing(handler), "below": handler, **kwargs}
-        yield from super().walk(path, **arguments)
+        steps = self._walk(path, maxdepth=maxdepth, topdown=topdown, **kwargs)
+        try:
+            while (step := self._sync(_next, steps)) is not None:
+                yield step
+        finally:
+            self._sync(steps.aclose)
 
     async def _exists(self, path: str, **kwargs: Any) -> bool:
         try:
@@ -650,16 +685,8 @@ def _tag(info: dict[str, Any]) -> str:
     return f"{info['size']}-{info['mtime_ns']}"
 
 
-def _unless_missing(handler: Any) -> Any:
-    """The handler of failures of a walk, for fsspec."""
-    if callable(handler) or handler == "raise":
-        return handler
-
-    def raised(error: OSError) -> None:
-        if not isinstance(error, (FileNotFoundError, builtins.NotADirectoryError)):
-            raise error
-
-    return raised
+async def _next(steps: AsyncIterator[Any]) -> Any:
+    return await anext(steps, None)
 
 
 def _is_pattern(path: str) -> bool:

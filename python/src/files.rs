@@ -2,7 +2,10 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use farhaul_session::{FileInfo, FileVersion, Mtime, NodeKind, ReadFrom, Removing, Written};
+use farhaul_session::{
+    FileInfo, FileVersion, ListedDirectory, ListedEntry, Mtime, NodeKind, ReadFrom, RelPath, Removing, TreeCursor,
+    Written,
+};
 use farhaul_transfer::{
     AsyncRemoteWriter, Cancellation, Environment, Error, PutOptions, RemoteFiles as Service, RemoteHost,
 };
@@ -19,6 +22,8 @@ use crate::settings::{Keywords, settings, ssh};
 
 /// Size, digest of a file on the server. A server that copies may not know the digest.
 type SizeAndDigest = (u64, Option<String>);
+/// Where a listing of a tree goes on: a directory, and the name of its last entry.
+type Cursor = (Vec<u8>, Vec<u8>);
 
 /// The files of another host. One connection carries the requests of all tasks; the first of them makes it.
 #[pyclass(module = "farhaul._farhaul", frozen, weakref)]
@@ -78,12 +83,43 @@ impl RemoteFiles {
     /// The names of a directory, with the properties of each.
     fn list<'py>(&self, py: Python<'py>, path: Vec<u8>) -> PyResult<Bound<'py, AsyncCall>> {
         let files = self.files()?;
-        request(py, async move { files.list_async(path).await }, |py, entries| {
-            let entry = |entry: farhaul_session::ListedEntry| {
-                let name = PyBytes::new(py, entry.name.as_bytes()).unbind();
-                properties(py, &entry.info).map(|info| (name, info))
+        request(py, async move { files.list_async(path).await }, listed)
+    }
+
+    /// A page of the directories from `path` on: the path of each below it, its entries, and why it cannot be read. With them comes the
+    /// cursor of the next page. `None` from a server that does not know the request.
+    #[pyo3(signature = (path, depth, cursor = None))]
+    fn list_tree<'py>(
+        &self,
+        py: Python<'py>,
+        path: Vec<u8>,
+        depth: u32,
+        cursor: Option<Cursor>,
+    ) -> PyResult<Bound<'py, AsyncCall>> {
+        let files = self.files()?;
+        let from = match cursor {
+            Some((path, name)) => {
+                let path = RelPath::parse(&path).map_err(|error| usage(error.to_string()))?;
+                TreeCursor { path, name }
+            }
+            None => TreeCursor::default(),
+        };
+        let work = {
+            let (files, path) = (files.clone(), path.clone());
+            async move { files.list_tree_async(path, depth, from).await }
+        };
+        request(py, work, move |py, page| {
+            let Some(page) = page else { return Ok(None) };
+            let directory = |directory: ListedDirectory| {
+                let failed = |failure| raised(files.error_below(&path, &directory.path, failure)).into_value(py);
+                let error = directory.failure.as_ref().map(failed);
+                let below = PyBytes::new(py, &directory.path.to_bytes()).unbind();
+                Ok((below, listed(py, directory.entries)?, error))
             };
-            entries.into_iter().map(entry).collect::<PyResult<Vec<_>>>()
+            let directories = page.directories.into_iter().map(directory).collect::<PyResult<Vec<_>>>()?;
+            let bytes = |bytes: &[u8]| PyBytes::new(py, bytes).unbind();
+            let next = page.next.map(|next| (bytes(&next.path.to_bytes()), bytes(&next.name)));
+            Ok(Some((directories, next)))
         })
     }
 
@@ -251,6 +287,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn size_and_digest(written: &Written) -> SizeAndDigest {
     (written.size, written.digest.map(|digest| digest.to_string()))
+}
+
+/// The names of entries, with the properties of each.
+fn listed(py: Python<'_>, entries: Vec<ListedEntry>) -> PyResult<Vec<(Py<PyBytes>, Py<PyDict>)>> {
+    let entry = |entry: ListedEntry| {
+        let name = PyBytes::new(py, entry.name.as_bytes()).unbind();
+        properties(py, &entry.info).map(|info| (name, info))
+    };
+    entries.into_iter().map(entry).collect()
 }
 
 /// Properties by their names.

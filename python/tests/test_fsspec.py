@@ -15,7 +15,7 @@ import farhaul
 
 fsspec = pytest.importorskip("fsspec")
 
-from fsspec.asyn import AsyncFileSystem
+from remotes import Older
 
 from farhaul._errors import _error
 from farhaul.fsspec import FarhaulFileSystem, FarhaulSshFileSystem
@@ -117,20 +117,6 @@ def test_more_entries_than_a_page_has_are_listed(fs, root):
     for index in range(2500):
         (root / f"{index}").touch()
     assert len(fs.ls("/")) == 2500
-
-
-def test_walks_suit_an_fsspec_that_does_not_know_their_order(fs, root, monkeypatch):
-    walk = AsyncFileSystem._walk
-
-    # As it was from 2024.6 to 2025.12.
-    async def older(self, path, maxdepth=None, on_error="omit", **kwargs):
-        async for entries in walk(self, path, maxdepth=maxdepth, on_error=on_error, **kwargs):
-            yield entries
-
-    monkeypatch.setattr(AsyncFileSystem, "_walk", older)
-    (root / "a/b").mkdir(parents=True)
-    (root / "a/b/x").touch()
-    assert fs.find("/") == fs.glob("/**/x") == ["/a/b/x"]
 
 
 def test_ranges_are_those_of_slices(fs, root):
@@ -706,8 +692,10 @@ def test_without_a_server_everything_fails_and_nothing_is_missing(lost, tmp_path
     assert os.listdir(tmp_path / "here") == ["x"]
 
 
-def test_a_server_that_leaves_during_a_walk_is_an_error(lost):
+def test_a_server_that_leaves_during_a_walk_is_an_error(lost, monkeypatch):
     fs, server = lost
+    older = Older(fs._remote())
+    monkeypatch.setattr(fs, "_remote", lambda: older)
     walked = fs.walk("/")
     assert next(walked) == ("/", ["a", "b", "c"], [])
     server.close()
@@ -718,16 +706,15 @@ def test_a_server_that_leaves_during_a_walk_is_an_error(lost):
 @pytest.mark.parametrize("code", ["PEER_LOST", "PROTOCOL", "PERMISSION_DENIED", "ACCESS_DENIED", "INTEGRITY"])
 def test_a_directory_that_cannot_be_listed_is_an_error_and_one_that_is_gone_is_left_out(lost, tmp_path, monkeypatch, code):
     fs, _ = lost
-    listed = fs._ls
     failures = [_error(code, "below c", None)]
+    remote = fs._remote()
 
-    async def fails_below_c(path, **arguments):
-        if path == "/c/d":
-            raise failures[0]
-        return await listed(path, **arguments)
+    class FailsBelowC:
+        async def list_tree(self, *arguments):
+            parts, cursor = await remote.list_tree(*arguments)
+            return [(path, [], failures[0]) if path == b"c/d" else (path, *rest) for path, *rest in parts], cursor
 
-    monkeypatch.setattr(fs, "_ls", fails_below_c)
-    monkeypatch.setattr(fs, "ls", lambda path, **arguments: fs._sync(fails_below_c, path, **arguments))
+    monkeypatch.setattr(fs, "_remote", FailsBelowC)
     for ask in [fs.find, fs.du, lambda path: fs.get(path, f"{tmp_path}/here", recursive=True), lambda path: list(fs.walk(path))]:
         with pytest.raises(farhaul.Error, match="below c"):
             ask("/")

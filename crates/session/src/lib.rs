@@ -118,9 +118,9 @@ pub use scratch::{Records, Scratch};
 pub use sender_request::{SenderRequest, SenderRequests, SenderSettings, Unable};
 pub use service::{
     Answer, Existing, FileClient, FileInfo, FileRange, FileRequest, FileServer, FileVersion, Files, Finished, ListPage,
-    ListedEntry, MAX_PUTS, MAX_REQUESTS, MakeDirectory, MemoryFiles, MemoryReading, MemoryWork, MemoryWriting, Move,
-    NodeKind, Progressing, Put, ReadFrom, ReadRange, Remove, Removing, ReplyEvent, RequestId, ServicePath,
-    ServiceTotals, Written,
+    ListTree, ListedDirectory, ListedEntry, MAX_PUTS, MAX_REQUESTS, MakeDirectory, MemoryFiles, MemoryReading,
+    MemoryWork, MemoryWriting, Move, NodeKind, Progressing, Put, ReadFrom, ReadRange, Remove, Removing, ReplyEvent,
+    RequestId, ServicePath, ServiceTotals, TreeCursor, TreePage, Written,
 };
 pub use shard::{NoShard, Shard};
 pub use store::{

@@ -8,6 +8,8 @@
 //!                                      ←   ANSWER n
 //! REQUEST n (read)                     →
 //!                                      ←   BLOCK n*  ANSWER n   with the digest of the blocks
+//! REQUEST n (list a tree)              →
+//!                                      ←   BLOCK n*  ANSWER n   with the place where the next request goes on
 //! REQUEST n (put)  BLOCK n*  FINISH n  →   writes and hashes the blocks on arrival
 //!                                      ←   ANSWER n   the file is safe under its name, or why it is not
 //! CANCEL n                             →   n still gets its answer
@@ -35,6 +37,7 @@ mod request;
 mod server;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use crate::opening::Capabilities;
 
@@ -46,6 +49,7 @@ pub use request::{
     Existing, FileRequest, MakeDirectory, Move, Put, ReadFrom, ReadRange, Remove, Removing, ServicePath,
 };
 pub use server::{FileServer, ServiceTotals};
+pub use tree::{ListTree, ListedDirectory, TreeCursor, TreePage};
 
 /// Most requests of a client that have no answer yet. With 1 MiB each, this many reads fill a path of 10 Gbit/s and 100 ms.
 pub const MAX_REQUESTS: usize = 128;

@@ -83,6 +83,14 @@ pub const fn code_of(code: FailCode) -> Code {
     }
 }
 
+impl Error {
+    /// Whether it concerns the place of one request, so that others may succeed.
+    pub fn is_of_one_place(&self) -> bool {
+        self.code.exit() == Code::FilesFailed.exit()
+            || matches!(self.code, Code::AccessDenied | Code::Integrity | Code::Unsupported | Code::DiskFull)
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;

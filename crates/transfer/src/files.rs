@@ -10,7 +10,8 @@
 //! | --- | --- |
 //! | `place` | a host, and a path there |
 //! | `link` | a connection with its session and its two threads |
-//! | `reader`, `writer`, `entries` | a file that is read ahead, a file under way, the pages of a directory |
+//! | `reader`, `writer` | a file that is read ahead, a file under way |
+//! | `entries`, `tree` | the pages of a directory, and of those below it |
 //! | `steady` | a range of a file that may change while it is read |
 //! | `tasks`, `wakers` | the same for tasks, which hold no thread while they wait |
 
@@ -21,6 +22,7 @@ mod place;
 mod reader;
 mod steady;
 mod tasks;
+mod tree;
 mod wakers;
 mod writer;
 
@@ -37,6 +39,7 @@ pub use entries::Entries;
 pub use place::{RemoteHost, RemotePlace};
 pub use reader::RemoteFile;
 pub use tasks::AsyncRemoteWriter;
+pub use tree::{TreeEntries, TreeItem};
 pub use writer::{PutOptions, RemoteWriter};
 
 use self::link::{Fault, Link, Ticket};

@@ -58,6 +58,7 @@ pub use error::{Code, Error, Owner, code_of};
 pub use event::{Event, Events, Observer};
 pub use files::{
     AsyncRemoteWriter, Entries, PutOptions, RemoteFile, RemoteFiles, RemoteHost, RemotePlace, RemoteWriter,
+    TreeEntries, TreeItem,
 };
 pub use limit::Limit;
 pub use location::{HostPort, Location, OriginalPlace, Scheme, ServerPlace, SshPlace, What};

@@ -90,7 +90,7 @@ impl<'a> Visit<'a> {
             };
             match acted {
                 Ok(()) => self.done += 1,
-                Err(error) if is_of_one_place(&error) => self.failed(place, error, places.len()),
+                Err(error) if error.is_of_one_place() => self.failed(place, error, places.len()),
                 Err(error) => return self.end(Some(error)),
             }
         }
@@ -138,13 +138,6 @@ impl<'a> Visit<'a> {
         report_end(&self.output, report, result)
     }
 }
-
-/// Whether a failure says something of one place alone.
-fn is_of_one_place(error: &Error) -> bool {
-    error.code.exit() == Code::FilesFailed.exit()
-        || matches!(error.code, Code::AccessDenied | Code::Integrity | Code::Unsupported | Code::DiskFull)
-}
-
 /// The places of a command line, none of which is on this host.
 fn remote(places: &[Location]) -> Result<Vec<RemotePlace>, Fault> {
     places.iter().map(RemotePlace::of).collect()

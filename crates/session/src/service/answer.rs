@@ -7,6 +7,7 @@ use crate::opening::Capabilities;
 use crate::path_rules::Component;
 
 use super::request::{counted_bytes, put_bytes, put_time, read_time};
+use super::tree::TreePage;
 
 /// An answer to a request that succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub enum Answer {
     Removed(u64),
     /// To [`Rename`](super::FileRequest::Rename).
     Renamed,
+    /// To [`ListTree`](super::FileRequest::ListTree).
+    Tree(TreePage),
 }
 
 /// The kind of an entry.
@@ -157,7 +160,7 @@ impl RangeEnd {
 }
 
 impl FileInfo {
-    fn reduce_to(&mut self, offered: Capabilities) {
+    pub(super) fn reduce_to(&mut self, offered: Capabilities) {
         self.owner = self.owner.take().filter(|_| offered.has(Capabilities::OWNERS));
         self.ctime = self.ctime.filter(|_| offered.has(Capabilities::CHANGE_TIMES));
     }
@@ -205,7 +208,7 @@ impl ListedEntry {
         self.info.encode(out);
     }
 
-    fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+    pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
         let name = Component::new(counted_bytes(fields)?)?;
         Ok(Self { name, info: FileInfo::decode(fields)? })
     }

@@ -16,6 +16,7 @@ use super::answer::{Answer, FileInfo, FileRange, ListPage, RangeEnd, Written};
 use super::hasher::Hasher;
 use super::request::{FileRequest, ReadFrom};
 use super::server::numbered;
+use super::tree::TreePage;
 use super::{GRANT_PART, MAX_PUTS, MAX_REQUESTS, OFFERED, WINDOW};
 
 /// The number of a request in its session.
@@ -81,6 +82,8 @@ enum Outstanding {
     Made,
     Removed,
     Renamed,
+    /// The records of a tree so far, and how many bytes they may have.
+    Tree(Vec<u8>, u32),
     /// A read that was given up. What arrives is dropped.
     GivenUp {
         left: u64,
@@ -281,6 +284,7 @@ impl ClientState {
                 FileRequest::Remove(_) => Outstanding::Removed,
                 FileRequest::Rename(_) => Outstanding::Renamed,
                 FileRequest::Copy(_) | FileRequest::Digest(_) => Outstanding::Written,
+                FileRequest::ListTree(tree) => Outstanding::Tree(Vec::new(), tree.most),
             },
         );
         Some(RequestId(id))
@@ -392,6 +396,12 @@ impl ClientState {
                 }
                 arriving.bytes.extend_from_slice(bytes);
             }
+            Some(Outstanding::Tree(records, most)) => {
+                records.extend_from_slice(bytes);
+                if records.len() as u64 > u64::from(*most) {
+                    return Err(Violation::Limit("bytes of a listing"));
+                }
+            }
             Some(Outstanding::GivenUp { left }) => *left = left.checked_sub(bytes.len() as u64).ok_or(too_long)?,
             _ => return Err(Violation::NoSuchRequest),
         }
@@ -446,6 +456,7 @@ impl Outstanding {
             Self::Made => fields.u8().map(|is_new| Answer::Made(is_new != 0)),
             Self::Removed => fields.u64().map(Answer::Removed),
             Self::Renamed => Ok(Answer::Renamed),
+            Self::Tree(records, _) => TreePage::decode(&records, fields).map(Answer::Tree),
             Self::GivenUp { .. } => {
                 RangeEnd::decode(fields).map_err(bad)?;
                 return Ok(Err(FailCode::Cancelled.into()));

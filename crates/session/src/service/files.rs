@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::integrity::Digest;
+use crate::path_rules::RelPath;
 
 use super::answer::{FileInfo, FileVersion, ListPage, Written};
 use super::request::{MakeDirectory, Move, Put, Remove, ServicePath};
@@ -27,11 +28,12 @@ pub trait Files {
     /// There is none, or it may not be seen.
     fn stat(&mut self, place: &ServicePath) -> Result<FileInfo, Failure>;
 
-    /// Entries of a directory behind the cursor, in ascending order of their names, at most `most`.
+    /// Entries of the directory `below` a place, behind the cursor, in ascending order of their names, at most `most`. No link leads from
+    /// the place down to it.
     ///
     /// # Errors
     /// It is no directory, or may not be read.
-    fn list(&mut self, place: &ServicePath, cursor: &[u8], most: usize) -> Result<ListPage, Failure>;
+    fn list(&mut self, place: &ServicePath, below: &RelPath, cursor: &[u8], most: usize) -> Result<ListPage, Failure>;
 
     /// Opens a regular file.
     ///

@@ -21,6 +21,8 @@ pub struct MemoryFiles {
     pub room: Option<u64>,
     /// Files that change while they are read.
     pub changing: BTreeSet<RelPath>,
+    /// Directories that cannot be listed.
+    pub locked: BTreeSet<RelPath>,
     /// Calls of [`Files::read`] so far.
     pub reads: u64,
     /// Most bytes of one read; zero for no limit.
@@ -54,7 +56,7 @@ pub enum MemoryWork {
 impl MemoryFiles {
     /// These entries.
     pub const fn new(tree: BTreeMap<RelPath, MemoryFile>) -> Self {
-        Self { tree, room: None, changing: BTreeSet::new(), reads: 0, short_reads: 0 }
+        Self { tree, room: None, changing: BTreeSet::new(), locked: BTreeSet::new(), reads: 0, short_reads: 0 }
     }
 
     fn path(place: &ServicePath) -> Result<RelPath, Failure> {
@@ -69,12 +71,13 @@ impl MemoryFiles {
         path.is_root() || self.tree.get(path).is_some_and(|file| file.kind == EntryKind::Directory)
     }
 
-    fn below<'a>(&'a self, path: &'a RelPath) -> impl DoubleEndedIterator<Item = &'a RelPath> {
+    fn below<'a>(&'a self, path: &'a RelPath) -> impl Iterator<Item = &'a RelPath> {
         let depth = path.components().len();
         let is_below = move |other: &&RelPath| {
             other.components().len() > depth && other.components()[..depth] == *path.components()
         };
-        self.tree.keys().filter(is_below)
+        // They follow it.
+        self.tree.range(path..).map(|(below, _)| below).filter(move |below| *below != path).take_while(is_below)
     }
 
     /// Checks the place of a new entry, and makes its parents.
@@ -125,8 +128,14 @@ impl Files for MemoryFiles {
         if path.is_root() { Ok(info(&MemoryFile::directory())) } else { self.find(&path).map(info) }
     }
 
-    fn list(&mut self, place: &ServicePath, cursor: &[u8], most: usize) -> Result<ListPage, Failure> {
-        let path = Self::path(place)?;
+    fn list(&mut self, place: &ServicePath, below: &RelPath, cursor: &[u8], most: usize) -> Result<ListPage, Failure> {
+        let mut path = Self::path(place)?;
+        for name in below.components() {
+            path.push(name.clone()).map_err(|_| FailCode::NameRefused)?;
+        }
+        if self.locked.contains(&path) {
+            return Err(FailCode::PermissionDenied.into());
+        }
         if !self.is_directory(&path) {
             self.find(&path)?;
             return Err(FailCode::NotDirectory.into());

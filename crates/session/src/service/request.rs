@@ -6,6 +6,8 @@ use crate::field::{Fields, Malformed};
 use crate::manifest::Mtime;
 use crate::path_rules::{MAX_PATH, PathError, escape};
 
+use super::tree::ListTree;
+
 /// Permission bits that a client can set.
 const MODE_MASK: u32 = 0o777;
 const NANOS_PER_SECOND: u32 = 1_000_000_000;
@@ -38,11 +40,11 @@ impl ServicePath {
         &self.0
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
         put_bytes(out, &self.0);
     }
 
-    fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+    pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
         Ok(Self::new(counted_bytes(fields)?)?)
     }
 }
@@ -88,6 +90,8 @@ pub enum FileRequest {
     Copy(Move),
     /// The digest of a file.
     Digest(ServicePath),
+    /// The entries of a directory and of those below it. Links are not followed.
+    ListTree(ListTree),
 }
 
 /// Bytes of a file.
@@ -193,6 +197,7 @@ impl FileRequest {
             Self::Rename(_) => 7,
             Self::Copy(_) => 8,
             Self::Digest(_) => 9,
+            Self::ListTree(_) => 10,
         });
         match self {
             Self::Stat(place) | Self::Digest(place) => place.encode(out),
@@ -232,6 +237,7 @@ impl FileRequest {
                 places.to.encode(out);
                 out.push(flags(places.existing, places.parents));
             }
+            Self::ListTree(tree) => tree.encode(out),
         }
     }
 
@@ -271,6 +277,7 @@ impl FileRequest {
             7 => Self::Rename(Move::decode(fields)?),
             8 => Self::Copy(Move::decode(fields)?),
             9 => Self::Digest(ServicePath::decode(fields)?),
+            10 => Self::ListTree(ListTree::decode(fields)?),
             _ => return Ok(None),
         };
         fields.end()?;

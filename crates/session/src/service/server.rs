@@ -1,6 +1,7 @@
 //! The server of the file service.
 
 mod jobs;
+mod walk;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -328,12 +329,12 @@ impl<F: Files> ServerState<F> {
             || self.course.is_at(ServerPhase::Ending) && self.jobs.is_empty()
     }
 
-    /// Whether a long request can go on. A read needs credit, and one that is not begun a place.
+    /// Whether a long request can go on. What sends bytes needs credit, and one that is not begun a place.
     fn can_go_on(&self, job: &Job<F>) -> bool {
         if !job.is_begun() {
             return self.jobs.values().filter(|job| job.is_begun()).count() < AT_ONCE;
         }
-        !matches!(job, Job::Read(reading) if reading.needs_credit()) || self.sent < self.credit
+        !job.needs_credit() || self.sent < self.credit
     }
 
     /// Works on the next request for one turn. Returns whether there was something to do.
@@ -352,11 +353,14 @@ impl<F: Files> ServerState<F> {
         };
         let Some(job) = self.jobs.remove(&id) else { return true };
         let room = self.credit.saturating_sub(self.sent);
-        match job.take_turn(files, room, &mut self.block) {
+        match job.take_turn(files, (room, self.offered), &mut self.block) {
             Turn::Goes(job) => {
                 self.burst += 1;
                 let is_read = matches!(job, Job::Read(_));
-                if is_read && !self.block.is_empty() {
+                if is_read {
+                    self.totals.read += self.block.len() as u64;
+                }
+                if (is_read || matches!(job, Job::Walk(_))) && !self.block.is_empty() {
                     self.put_block(id);
                 }
                 self.jobs.insert(id, job);
@@ -401,7 +405,6 @@ impl<F: Files> ServerState<F> {
     fn put_block(&mut self, id: u32) {
         let bytes = std::mem::take(&mut self.block);
         self.sent += bytes.len() as u64;
-        self.totals.read += bytes.len() as u64;
         self.out.put(FrameKind::Block, |out| {
             out.extend_from_slice(&id.to_be_bytes());
             out.extend_from_slice(&bytes);

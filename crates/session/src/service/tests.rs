@@ -2,6 +2,7 @@
 
 mod hostile;
 mod requests;
+mod trees;
 mod turns;
 
 use std::collections::BTreeMap;

@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 
 use farhaul_session::{
     Component, Digest, FailCode, Failure, FileInfo, FileVersion, Files, Finished, ListPage, MakeDirectory, Move, Mtime,
-    NodeKind, Progressing, Put, Remove, ServicePath,
+    NodeKind, Progressing, Put, RelPath, Remove, ServicePath,
 };
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -115,15 +115,15 @@ impl<G: Guard> Files for DiskFiles<'_, G> {
                 info_of(&directory, &name, &mut self.owners).map_err(|error| failed("read its properties", error))
             }
             None => {
-                let directory = self.reach.directory(place, (&self.guard, Right::Read))?;
+                let directory = self.reach.directory(place, &RelPath::root(), (&self.guard, Right::Read))?;
                 let stat = rustix::fs::fstat(&directory).map_err(|error| failed("read its properties", error))?;
                 Ok(info(&stat, None, &mut self.owners))
             }
         }
     }
 
-    fn list(&mut self, place: &ServicePath, cursor: &[u8], most: usize) -> Result<ListPage, Failure> {
-        let directory = self.reach.directory(place, (&self.guard, Right::Read))?;
+    fn list(&mut self, place: &ServicePath, below: &RelPath, cursor: &[u8], most: usize) -> Result<ListPage, Failure> {
+        let directory = self.reach.directory(place, below, (&self.guard, Right::Read))?;
         Listing::page(&mut self.listing, &directory, (cursor, most), &mut self.owners)
             .map_err(|error| failed("read the directory", error))
     }
@@ -185,7 +185,7 @@ impl<G: Guard> Files for DiskFiles<'_, G> {
             && self.reach.parent(&request.place, (&self.guard, Right::Write)).is_ok_and(|at| at.is_none())
         {
             // It has no name of its own, so it exists.
-            return self.reach.directory(&request.place, (&self.guard, Right::Write)).map(|_| false);
+            return self.reach.directory(&request.place, &RelPath::root(), (&self.guard, Right::Write)).map(|_| false);
         }
         let (directory, name) = self.new_place(&request.place, request.parents)?;
         match directory.stat(&name).map(|stat| kind(&stat)) {

@@ -11,8 +11,8 @@ use crate::error::{Code, Error};
 /// Entries that a page is asked to have. A server gives as many as fit in an answer.
 const PER_PAGE: u32 = 1024;
 
-/// Most entries of a directory. File systems hold that many, and no user lists them.
-const MOST_ENTRIES: u64 = 1 << 26;
+/// Most entries of a directory, and of a tree. File systems hold that many, and no user lists them.
+pub(super) const MOST_ENTRIES: u64 = 1 << 26;
 /// Most pages in a row without entries: those of a directory that is emptied meanwhile.
 const MOST_EMPTY_PAGES: u32 = 64;
 

@@ -192,7 +192,7 @@ impl RemoteFiles {
         }
     }
 
-    async fn repeatable_async(&self, place: &ServicePath, request: &FileRequest) -> Result<Answer, Error> {
+    pub(super) async fn repeatable_async(&self, place: &ServicePath, request: &FileRequest) -> Result<Answer, Error> {
         match (Answering { ticket: self.begin_async(request).await? }).await {
             Err(Fault::Lost(_)) if !self.0.environment.cancellation.is_cancelled() => {
                 self.once_async(place, request).await

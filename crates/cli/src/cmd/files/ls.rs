@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use farhaul_session::{FileInfo, ListedEntry, Mtime, NodeKind, escape};
-use farhaul_transfer::{Code, Error, RemoteFiles, RemotePlace};
+use farhaul_transfer::{Error, RemoteFiles, RemotePlace, TreeItem};
 
 use super::{Visit, location, remote};
 use crate::cmd::Context;
@@ -80,7 +80,7 @@ struct Listing<'a, 'b> {
 impl Listing<'_, '_> {
     fn place(&mut self, is_named: bool, is_first: bool) -> Result<(), Error> {
         let path = &self.place.path;
-        let Err(error) = self.directory(path, is_named, is_first, 0) else { return Ok(()) };
+        let Err(error) = self.directory(path, is_named, is_first) else { return Ok(()) };
         // What is no directory may be a file.
         match self.files.stat(path) {
             Ok(info) if info.kind != NodeKind::Directory => {
@@ -91,34 +91,27 @@ impl Listing<'_, '_> {
         }
     }
 
-    fn directory(&mut self, path: &[u8], is_named: bool, is_first: bool, depth: usize) -> Result<(), Error> {
-        let (mut below, mut is_begun) = (Vec::new(), false);
-        let mut begin = |list: &mut Self| {
-            if is_named && !std::mem::replace(&mut is_begun, true) {
-                list.line(&format!("{}{}:", if is_first { "" } else { "\n" }, self_name(list, path)));
-            }
-        };
-        for entry in self.files.list(path) {
-            let ListedEntry { name, info } = entry?;
-            begin(self);
-            let whole = joined(path, name.as_bytes());
-            self.entry(&whole, name.as_bytes(), &info);
-            if self.args.recursive && info.kind == NodeKind::Directory && depth < MOST_DEPTH {
-                below.push(whole);
-            }
-        }
-        begin(self);
-        let mut failed = Ok(());
-        for path in below {
-            // The others are listed all the same.
-            match self.directory(&path, is_named, false, depth + 1) {
-                Err(error) if !super::is_of_one_place(&error) => return Err(error),
-                Err(error) if failed.is_ok() && error.code != Code::NotFound => failed = Err(error),
-                Err(error) => {
+    fn directory(&mut self, path: &[u8], is_named: bool, is_first: bool) -> Result<(), Error> {
+        let depth = if self.args.recursive { MOST_DEPTH } else { 1 };
+        let (mut at, mut is_first, mut failed) = (path.to_vec(), is_first, Ok(()));
+        for item in self.files.list_tree(path, depth) {
+            match item? {
+                TreeItem::Directory(below) => {
+                    at = if below.is_root() { path.to_vec() } else { joined(path, &below.to_bytes()) };
+                    if is_named {
+                        let space = if std::mem::take(&mut is_first) { "" } else { "\n" };
+                        self.line(&format!("{space}{}:", self_name(self, &at)));
+                    }
+                }
+                TreeItem::Entry(ListedEntry { name, info }) => {
+                    self.entry(&joined(&at, name.as_bytes()), name.as_bytes(), &info);
+                }
+                // The others are listed all the same.
+                TreeItem::Failed(error) if failed.is_ok() => failed = Err(error),
+                TreeItem::Failed(error) => {
                     self.flush();
                     self.visit.output.warn(&error.to_string());
                 }
-                Ok(()) => {}
             }
         }
         failed

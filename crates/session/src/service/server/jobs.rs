@@ -3,10 +3,15 @@
 use crate::failure::{FailCode, Failure};
 use crate::frame_kind::{MAX_BLOCK, MAX_CONTROL};
 use crate::integrity::Digest;
+use crate::opening::Capabilities;
+use crate::path_rules::RelPath;
 use crate::service::answer::{Answer, ListPage, RangeEnd, Written};
 use crate::service::files::{Files, Finished, Progressing};
 use crate::service::hasher::Hasher;
 use crate::service::request::{FileRequest, ReadFrom, ReadRange, ServicePath};
+use crate::service::tree::ListTree;
+
+use super::walk::Walk;
 
 /// Bytes of a file that one turn of a digest reads: as long as a few blocks of a read take.
 const DIGEST_TURN: usize = 1 << 20;
@@ -24,6 +29,8 @@ pub(super) enum Job<F: Files> {
     Read(Box<Reading<F>>),
     BeginDigest(ServicePath),
     Digest(Box<Hashing<F>>),
+    BeginWalk(ListTree),
+    Walk(Box<Walk>),
     /// It is not begun yet, and takes several turns.
     BeginWork(FileRequest),
     Work(F::Work),
@@ -80,14 +87,15 @@ impl<F: Files> Job<F> {
         match request {
             FileRequest::Read(range) => Self::BeginRead(range),
             FileRequest::Digest(place) => Self::BeginDigest(place),
+            FileRequest::ListTree(tree) => Self::BeginWalk(tree),
             FileRequest::Remove(_) | FileRequest::Copy(_) => Self::BeginWork(request),
             request => Self::Ask(request),
         }
     }
 
-    /// Whether it has files open, and takes turns.
+    /// Whether it has files open or memory of a tree, and takes turns.
     pub(super) const fn is_begun(&self) -> bool {
-        matches!(self, Self::Read(_) | Self::Digest(_) | Self::Work(_) | Self::Commit(..))
+        matches!(self, Self::Read(_) | Self::Digest(_) | Self::Walk(_) | Self::Work(_) | Self::Commit(..))
     }
 
     /// Whether it is a put, in any state.
@@ -95,8 +103,17 @@ impl<F: Files> Job<F> {
         matches!(self, Self::Write(_) | Self::Refused(_) | Self::Commit(..))
     }
 
-    /// Works on it for one turn. A read leaves its bytes in `block`, no more than `room`.
-    pub(super) fn take_turn(self, files: &mut F, room: u64, block: &mut Vec<u8>) -> Turn<F> {
+    /// Whether it has bytes to send, so that it waits for credit.
+    pub(super) fn needs_credit(&self) -> bool {
+        match self {
+            Self::Read(reading) => reading.needs_credit(),
+            Self::Walk(walk) => walk.needs_credit(),
+            _ => false,
+        }
+    }
+
+    /// Works on it for one turn. A read and a walk leave their bytes in `block`, no more than `room`.
+    pub(super) fn take_turn(self, files: &mut F, (room, offered): (u64, Capabilities), block: &mut Vec<u8>) -> Turn<F> {
         match self {
             Self::Fail(failure) => Turn::Ends(Err(failure)),
             Self::Ask(request) => Turn::Ends(answer(files, &request)),
@@ -113,6 +130,11 @@ impl<F: Files> Job<F> {
                 Err(failure) => Turn::Ends(Err(failure)),
             },
             Self::Digest(hashing) => hashing.take_turn(files, block),
+            Self::BeginWalk(tree) => {
+                block.clear();
+                Turn::Goes(Self::Walk(Box::new(Walk::new(tree, offered))))
+            }
+            Self::Walk(walk) => walk.take_turn(files, room, block),
             Self::BeginWork(request) => {
                 let begun = match &request {
                     FileRequest::Remove(remove) => files.remove(remove),
@@ -266,7 +288,7 @@ fn answer<F: Files>(files: &mut F, request: &FileRequest) -> Result<Answer, Fail
         FileRequest::Stat(place) => files.stat(place).map(Answer::Info),
         FileRequest::List { place, cursor, most } => {
             let most = usize::try_from(*most).unwrap_or(usize::MAX).max(1);
-            files.list(place, cursor, most).map(|page| Answer::Page(fitting(page)))
+            files.list(place, &RelPath::root(), cursor, most).map(|page| Answer::Page(fitting(page)))
         }
         FileRequest::MakeDirectory(request) => files.make_directory(request).map(Answer::Made),
         FileRequest::Rename(places) => files.rename(places).map(|()| Answer::Renamed),
@@ -302,6 +324,8 @@ pub(super) fn encode(answer: &Answer, out: &mut Vec<u8>) {
         Answer::Made(is_new) => out.push(u8::from(*is_new)),
         Answer::Removed(count) => out.extend_from_slice(&count.to_be_bytes()),
         Answer::Renamed => {}
+        // Its records went before it.
+        Answer::Tree(page) => page.encode_end(out),
         // Its bytes went before it, and its end is encoded by itself.
         Answer::Range(_) => {}
     }

@@ -29,6 +29,13 @@ fn every_request_survives_encoding() {
         FileRequest::Rename(both.clone()),
         FileRequest::Copy(both),
         FileRequest::Digest(place("a")),
+        FileRequest::ListTree(ListTree { place: place("d"), depth: 2, from: TreeCursor::default(), most: 9 }),
+        FileRequest::ListTree(ListTree {
+            place: place(""),
+            depth: u32::MAX,
+            from: TreeCursor { path: path("a/b"), name: vec![0, 255] },
+            most: u32::MAX,
+        }),
     ] {
         let mut bytes = Vec::new();
         request.encode(&mut bytes);

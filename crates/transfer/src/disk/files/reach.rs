@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use farhaul_session::{Component, FailCode, Failure, RelPath, ServicePath};
+use farhaul_session::{Component, FailCode, Failure, PathError, RelPath, ServicePath};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -99,18 +99,26 @@ impl fmt::Debug for Reach<'_> {
 }
 
 impl Reach<'_> {
-    /// The directory at a place.
+    /// The directory `under` a place. From the place on, no link is followed.
     pub(super) fn directory(
         &self,
         place: &ServicePath,
+        under: &RelPath,
         (guard, right): (&impl Guard, Right),
     ) -> Result<Directory, Failure> {
         let found = match self {
             Self::Beneath(root) => {
-                let place = guard.place(root, right, below(place)?)?;
+                let mut path = below(place)?;
+                for name in under.components() {
+                    path.push(name.clone()).map_err(|error| name_refused(&error))?;
+                }
+                let place = guard.place(root, right, path)?;
                 place.start.descend(&place.below)
             }
-            Self::Own(with_home) => Directory::open(&with_home(place.as_bytes())?),
+            Self::Own(with_home) => {
+                let start = Directory::open(&with_home(place.as_bytes())?);
+                if under.is_root() { start } else { start.and_then(|start| start.descend(under)) }
+            }
         };
         found.map_err(|error| io_failed("open", &error))
     }
@@ -195,8 +203,12 @@ fn below(place: &ServicePath) -> Result<RelPath, Failure> {
     let start = bytes.iter().position(|&byte| byte != b'/').unwrap_or(bytes.len());
     match &bytes[start..] {
         b"." | b"./" => Ok(RelPath::root()),
-        path => RelPath::parse(path).map_err(|error| Failure::new(FailCode::NameRefused, error.to_string())),
+        path => RelPath::parse(path).map_err(|error| name_refused(&error)),
     }
+}
+
+fn name_refused(error: &PathError) -> Failure {
+    Failure::new(FailCode::NameRefused, error.to_string())
 }
 
 /// The directory reached by these names, of which some may not exist.

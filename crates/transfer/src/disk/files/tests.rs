@@ -89,7 +89,7 @@ impl World {
     fn list(&mut self, name: &str, most: usize) -> Result<Vec<String>, Failure> {
         let (mut names, mut cursor) = (Vec::new(), Vec::new());
         loop {
-            let ListPage { entries, next } = self.files.list(&place(name), &cursor, most)?;
+            let ListPage { entries, next } = self.files.list(&place(name), &RelPath::root(), &cursor, most)?;
             assert!(entries.len() <= most);
             names.extend(entries.iter().map(|entry: &ListedEntry| entry.name.to_string()));
             if next.is_empty() {
@@ -165,7 +165,7 @@ fn a_cursor_survives_what_comes_and_goes() {
     for number in 0..10 {
         fs::write(world.at(&number.to_string()), "").unwrap();
     }
-    let first = world.files.list(&place(""), b"", 4).unwrap();
+    let first = world.files.list(&place(""), &RelPath::root(), b"", 4).unwrap();
     assert_eq!(first.next, b"3");
     for gone in ["3", "4", "5"] {
         fs::remove_file(world.at(gone)).unwrap();
@@ -174,7 +174,7 @@ fn a_cursor_survives_what_comes_and_goes() {
     let names = |page: &ListPage| page.entries.iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>();
     // The names that are kept, and those of a server that keeps none.
     for kept in [true, false] {
-        let page = world.files.list(&place(""), &first.next, 3).unwrap();
+        let page = world.files.list(&place(""), &RelPath::root(), &first.next, 3).unwrap();
         assert_eq!(names(&page), ["6", "7", "8"]);
         if kept {
             world.files.listing = None;
@@ -256,7 +256,7 @@ fn the_user_of_this_host_reaches_everything_as_usual() {
         let mut open = files.open(&place(path)).unwrap();
         assert_eq!(files.read(&mut open, 0, &mut [0; 20]), Ok(7), "{path}");
     }
-    assert_eq!(files.list(&place("~/link"), b"", 9).unwrap().entries.len(), 1);
+    assert_eq!(files.list(&place("~/link"), &RelPath::root(), b"", 9).unwrap().entries.len(), 1);
     assert_eq!(files.stat(&place("~/link")).unwrap().kind, NodeKind::Link, "it is named itself");
     assert_eq!(files.stat(&place("/")).unwrap().kind, NodeKind::Directory);
     let put = Put {
