@@ -40,7 +40,7 @@ _TAIL = 64 << 10
 _HANDLED = "_farhaul_files"
 """Attribute of an exception: the numbers of the files that were opened while it was handled."""
 _OPENING = 60.0
-"""Seconds until a file that is opened for writing gets a place among the eight of a connection."""
+"""Seconds until a file that is written gets a place among those of the connection."""
 
 
 class _Ending(AbstractBufferedFile):  # type: ignore[misc]
@@ -194,7 +194,9 @@ class FarhaulFile(_Sized, _Ending):
                 if not waiting.expired():
                     raise
                 raise Error(
-                    "BUSY", f"{self.path} cannot be opened for writing: eight files are being written", "close one of them"
+                    "BUSY",
+                    f"{self.path} cannot be written: as many files as a connection carries, 32 (8 with an older server), are open",
+                    "close one of them",
                 ) from None
 
         self._writer = self.fs._sync(create)

@@ -16,6 +16,8 @@ import zipfile
 
 import pytest
 
+import farhaul
+
 fsspec = pytest.importorskip("fsspec")
 
 from farhaul.fsspec import FarhaulFileSystem
@@ -304,3 +306,28 @@ def test_a_child_does_not_end_the_files_of_its_parent(server, root):
     ended = run(server, "import os\nif not os.fork(): sys.exit(0)\nos.wait()\nprint(fs.ls('/'))", "-Wignore")
     assert ended.stdout == "[]\n", ended
     assert sorted(path.name for path in root.iterdir()) == ["archive", "packed", "plain", "text"]
+
+
+@pytest.mark.timeout(30)
+def test_twenty_files_are_written_side_by_side(fs, root):
+    block = b"x" * (5 << 20)
+    files = [fs.open(f"/many/{number}", "wb") for number in range(20)]
+    for file in files:
+        # More than a file keeps before it sends: each is one that the server has open.
+        file.write(block)
+    for file in files:
+        file.close()
+    assert [each.stat().st_size for each in (root / "many").iterdir()] == [len(block)] * 20
+
+
+@pytest.mark.timeout(30)
+def test_a_file_too_many_says_why_it_waits_and_fails(fs, monkeypatch):
+    monkeypatch.setattr("farhaul._open_files._OPENING", 0.3)
+    files = [fs.open(f"/many/{number}", "wb", block_size=1000) for number in range(33)]
+    for file in files[:-1]:
+        file.write(b"x" * 2000)
+    with pytest.raises(farhaul.Error, match="/many/32 cannot be written: as many files as a connection carries") as raised:
+        files[-1].write(b"x" * 2000)
+    assert raised.value.code == "BUSY" and raised.value.remedy == "close one of them"
+    for file in files:
+        file.discard()

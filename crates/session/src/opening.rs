@@ -56,6 +56,8 @@ impl Capabilities {
     pub const OWNERS: Self = Self(1);
     /// Times of change there.
     pub const CHANGE_TIMES: Self = Self(8);
+    /// As many puts at a time as [`MAX_PUTS`](crate::MAX_PUTS) says.
+    pub const MANY_PUTS: Self = Self(16);
     /// In the answer of a sender: it cannot give way to other traffic, or cap its rate, as it was asked.
     pub(crate) const NO_BACKGROUND: Self = Self(2);
     pub(crate) const NO_RATE: Self = Self(4);

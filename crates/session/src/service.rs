@@ -53,12 +53,15 @@ pub use tree::{ListTree, ListedDirectory, TreeCursor, TreePage};
 
 /// Most requests of a client that have no answer yet. With 1 MiB each, this many reads fill a path of 10 Gbit/s and 100 ms.
 pub const MAX_REQUESTS: usize = 128;
-/// Most puts of a client at a time. Each has a file open on the server, and a few hide the time of its disk.
-pub const MAX_PUTS: usize = 8;
+/// Most puts of a client at a time. Each has a file and its directory open on the server. A few would hide the time of its disk, but
+/// programs hold files open while they write others.
+pub const MAX_PUTS: usize = 32;
+/// The same with a server that does not offer [`Capabilities::MANY_PUTS`].
+const FEW_PUTS: usize = 8;
 /// Bytes of blocks that a side may send ahead of what the other one has taken. Neither side holds that much: a server writes on
 /// arrival, and a client has room for what it requests. As for copies.
 const WINDOW: u64 = 256 << 20;
-/// What both sides may add to answers.
-const OFFERED: Capabilities = Capabilities::OWNERS.and(Capabilities::CHANGE_TIMES);
+/// What both sides may add to answers, and what a server takes.
+const OFFERED: Capabilities = Capabilities::OWNERS.and(Capabilities::CHANGE_TIMES).and(Capabilities::MANY_PUTS);
 /// A grant is sent once it is worth this part of the window.
 const GRANT_PART: u64 = 8;

@@ -9,7 +9,7 @@ use crate::field::{Fields, Malformed};
 use crate::frame_kind::{FrameKind, MAX_BLOCK};
 use crate::framing::{Decoder, Piece, decode_whole};
 use crate::integrity::Digest;
-use crate::opening::{Accept, INITIAL_CREDIT, Open, Request, put_abort, received_abort};
+use crate::opening::{Accept, Capabilities, INITIAL_CREDIT, Open, Request, put_abort, received_abort};
 use crate::outbox::Outbox;
 
 use super::answer::{Answer, FileInfo, FileRange, ListPage, RangeEnd, Written};
@@ -17,7 +17,7 @@ use super::hasher::Hasher;
 use super::request::{FileRequest, ReadFrom};
 use super::server::numbered;
 use super::tree::TreePage;
-use super::{GRANT_PART, MAX_PUTS, MAX_REQUESTS, OFFERED, WINDOW};
+use super::{FEW_PUTS, GRANT_PART, MAX_PUTS, MAX_REQUESTS, OFFERED, WINDOW};
 
 /// The number of a request in its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,6 +53,8 @@ struct ClientState {
     events: VecDeque<ReplyEvent>,
     open: BTreeMap<u32, Outstanding>,
     next: u32,
+    /// Most puts at a time.
+    most_puts: usize,
     /// Bytes of blocks that arrived, and the limit that this side has set.
     received: u64,
     granted: u64,
@@ -119,6 +121,7 @@ impl FileClient {
             events: VecDeque::new(),
             open: BTreeMap::new(),
             next: 0,
+            most_puts: FEW_PUTS,
             received: 0,
             granted,
             sent: 0,
@@ -259,7 +262,7 @@ impl ClientState {
 
     fn request(&mut self, request: &FileRequest) -> Option<RequestId> {
         let puts = || self.open.values().filter(|job| matches!(job, Outstanding::Put(_))).count();
-        if !self.has_room() || matches!(request, FileRequest::Put(_)) && puts() >= MAX_PUTS {
+        if !self.has_room() || matches!(request, FileRequest::Put(_)) && puts() >= self.most_puts {
             return None;
         }
         while self.open.contains_key(&self.next) {
@@ -354,6 +357,9 @@ impl ClientState {
             }
             let accept = Accept::decode(body)?;
             self.credit = accept.credit.max(self.credit);
+            if accept.capabilities.has(Capabilities::MANY_PUTS) {
+                self.most_puts = MAX_PUTS;
+            }
             let ends = self.course.is_at(ClientPhase::EndsAfterAccept);
             self.course = Course::At(if ends { ClientPhase::Ending } else { ClientPhase::Open });
             self.events.push_back(ReplyEvent::Accepted);

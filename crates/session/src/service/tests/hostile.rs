@@ -66,9 +66,10 @@ fn a_client_that_asks_endlessly_and_never_reads_makes_no_server_grow() {
     // Puts that fail at once count until they have their answer.
     let refused = |number| request(number, &put("f", None, Existing::Keep));
     let mut server = self::server();
-    for number in 0..=8 {
+    let most = u32::try_from(MAX_PUTS).unwrap();
+    for number in 0..=most {
         let said = [refused(number), frame(FrameKind::Cancel, &[&id(number)])].concat();
-        let expected = if number < 8 { Ok(()) } else { Err(Violation::Limit("puts").into()) };
+        let expected = if number < most { Ok(()) } else { Err(Violation::Limit("puts").into()) };
         assert_eq!(server.handle_received(&said), expected);
     }
 }

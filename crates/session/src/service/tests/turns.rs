@@ -3,6 +3,7 @@
 use super::*;
 use crate::failure::FailCode;
 use crate::frame_kind::MAX_BLOCK;
+use crate::opening::Accept;
 
 /// Bytes of the reads below.
 const LARGE: usize = 8 << 20;
@@ -100,13 +101,33 @@ fn a_long_digest_does_not_keep_a_question_waiting() {
     assert!(!pair.answers.contains_key(&digest) && pair.answer(digest).is_ok());
 }
 
+/// Begins puts until no more are permitted.
+fn puts(pair: &mut Pair) -> Vec<RequestId> {
+    (0..).map_while(|number: u32| pair.client.request(&put(&number.to_string(), None, Existing::Keep))).collect()
+}
+
 #[test]
-fn a_client_has_few_puts_at_a_time() {
+fn a_client_has_some_puts_at_a_time_and_few_before_it_knows_its_server() {
     let mut pair = Pair::new(&[]);
-    let puts: Vec<_> = (0..MAX_PUTS).map(|number| pair.ask(&put(&number.to_string(), None, Existing::Keep))).collect();
-    let more = put("more", None, Existing::Keep);
-    assert!(pair.client.request(&more).is_none() && pair.client.has_room());
-    pair.client.finish_put(puts[0]);
-    assert!(pair.answer(puts[0]).is_ok() && pair.client.request(&more).is_some());
-    assert_eq!(pair.ends().tree.len(), 1);
+    let mut all = puts(&mut pair);
+    assert_eq!(all.len(), FEW_PUTS);
+    assert!(pair.asked(&FileRequest::Stat(place(""))).is_ok(), "an answer of a server of this version");
+    let begun = |number: usize| put(&format!("later-{number}"), None, Existing::Keep);
+    all.extend((FEW_PUTS..MAX_PUTS).map(|number| pair.ask(&begun(number))));
+    assert!(pair.client.request(&begun(99)).is_none() && pair.client.has_room());
+    all.iter().for_each(|&id| pair.client.finish_put(id));
+    for id in all {
+        assert!(pair.answer(id).is_ok());
+    }
+    assert!(pair.client.request(&begun(99)).is_some());
+    assert_eq!(pair.ends().tree.len(), MAX_PUTS);
+}
+
+#[test]
+fn an_earlier_server_gets_few_puts_at_a_time() {
+    let mut pair = Pair::new(&[]);
+    let mut accept = Vec::new();
+    Accept::new(1 << 20).offering(Capabilities::OWNERS).put(&mut accept);
+    pair.client.handle_received(&accept).unwrap();
+    assert_eq!(puts(&mut pair).len(), FEW_PUTS);
 }
