@@ -144,6 +144,11 @@ class FarhaulFile(_Sized, _Ending):
         if is_closed:
             _buffers.pop(self._number, None)
 
+    def __repr__(self) -> str:
+        return _shown(self)
+
+    __str__ = __repr__
+
     def _details_of(self, fs: FarhaulFileSystem, path: str, reads_ahead: bool) -> tuple[dict[str, Any], Future[bytes] | None]:
         """The properties of a file that is opened for reading, and perhaps the request for its end.
 
@@ -273,6 +278,7 @@ class FarhaulFile(_Sized, _Ending):
         if self.closed:
             return
         if self.mode == "rb":
+            _warn_unclosed(self)
             self.close()
             return
         # Wrappers in the same cycle of references may write until their own end, and whether an exception is on its way is hidden here.
@@ -293,11 +299,13 @@ class FarhaulFile(_Sized, _Ending):
             self._abandon("an exception ended its writer")
         elif sys.is_finalizing() or _has_ended():
             self._abandon("the interpreter ended before")
-        elif self.fs.loop is _running_loop():
-            # This thread must not wait for its own loop.
-            threading.Thread(target=self.close, name="close").start()
         else:
-            self.close()
+            _warn_unclosed(self)
+            if self.fs.loop is _running_loop():
+                # This thread must not wait for its own loop.
+                threading.Thread(target=self.close, name="close").start()
+            else:
+                self.close()
 
     def _abandon(self, why: str = "") -> None:
         self._give_up()
@@ -367,6 +375,11 @@ class FarhaulStreamedFile(_Sized, AbstractAsyncStreamedFile):  # type: ignore[mi
 
     _writer: RemoteWriter | None = None
 
+    def __repr__(self) -> str:
+        return _shown(self)
+
+    __str__ = __repr__
+
     async def read(self, length: int | None = -1) -> bytes:
         content: bytes = await super().read(length)
         if self._has_another_size() and (length is None or length < 0):
@@ -403,6 +416,16 @@ class FarhaulStreamedFile(_Sized, AbstractAsyncStreamedFile):  # type: ignore[mi
             warnings.warn(
                 f"{self.path} was not closed, and is given up: nothing can be awaited any more", ResourceWarning, stacklevel=2
             )
+
+
+def _shown(file: FarhaulFile | FarhaulStreamedFile) -> str:
+    """The kind of a file, its URL, its mode, and whether it is closed."""
+    closed = ", closed" if file.closed else ""
+    return f"<farhaul.{type(file).__name__} {file.fs.unstrip_protocol(file.path)}, {file.mode}{closed}>"
+
+
+def _warn_unclosed(file: FarhaulFile) -> None:
+    warnings.warn(f"unclosed {file!r}", ResourceWarning, stacklevel=3)
 
 
 def open_version(fs: FarhaulFileSystem, path: str, details: dict[str, Any]) -> OpenVersion:

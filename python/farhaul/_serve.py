@@ -83,7 +83,7 @@ class DirectoryServer:
         await asyncio.get_running_loop().run_in_executor(None, self.close)
 
     def __repr__(self) -> str:
-        return f"<farhaul.DirectoryServer at {self.address}>"
+        return f"<farhaul.DirectoryServer at {self.address}{'' if self.is_running else ', closed'}>"
 
 
 @with_options(ServeOptions)

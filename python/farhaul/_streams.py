@@ -57,6 +57,9 @@ class StreamReader:
         self._ahead = bytearray()
         self._at_end = False
 
+    def __repr__(self) -> str:
+        return f"<farhaul.StreamReader of {self._stream!r}>"
+
     def at_eof(self) -> bool:
         """Whether everything was read, up to the end of the stream."""
         return self._at_end and not self._ahead
@@ -156,6 +159,9 @@ class StreamWriter:
         self._sent = asyncio.Event()
         self._closing: asyncio.Task[None] | None = None
         self._aborted = False
+
+    def __repr__(self) -> str:
+        return f"<farhaul.StreamWriter of {self._stream!r}>"
 
     @property
     def stream(self) -> Stream:
@@ -300,6 +306,9 @@ class StreamServer:
         self._handler = handler
         self._tasks: set[asyncio.Task[None]] = set()
         self._accepting = asyncio.get_running_loop().create_task(self._accept())
+
+    def __repr__(self) -> str:
+        return f"<farhaul.StreamServer at {self.address}{'' if self.is_serving() else ', closed'}>"
 
     @property
     def address(self) -> str:

@@ -94,6 +94,9 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
     def _remote(self) -> RemoteFiles:
         return shared_files(self._address, self._options)
 
+    def __repr__(self) -> str:
+        return f"<farhaul.{type(self).__name__} of {self._root_url()}>"
+
     # URLs and paths
 
     @classmethod

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::task::{Context, Poll};
 
-use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyValueError};
+use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 
-use crate::attach::attach;
 use crate::event_loop::LoopPlace;
 use crate::fork::OfProcess;
 use crate::gate::{detach, hold};
+use crate::unclosed::warn_never_awaited;
 
 /// The result of a future, before it is an object of Python.
 pub(crate) type Outcome = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
@@ -137,18 +137,6 @@ impl AsyncCall {
 impl Drop for AsyncCall {
     /// Reports a call that nobody awaited, as Python does for its coroutines: a write, for instance, has not happened.
     fn drop(&mut self) {
-        attach(|py| {
-            // First, because everything else may need its place.
-            let current = PyErr::take(py);
-            if self.lock().is_ok_and(|call| call.as_ref().is_some_and(|call| !call.is_awaited)) {
-                let kind = py.get_type::<PyRuntimeWarning>();
-                if let Err(error) = PyErr::warn(py, &kind, c"a call of farhaul was never awaited", 1) {
-                    error.write_unraisable(py, None);
-                }
-            }
-            if let Some(current) = current {
-                current.restore(py);
-            }
-        });
+        warn_never_awaited(|| self.lock().is_ok_and(|call| call.as_ref().is_some_and(|call| !call.is_awaited)));
     }
 }

@@ -232,6 +232,14 @@ impl RemoteFiles {
         detach(py, || files.close()).map_err(raised)
     }
 
+    fn __repr__(&self) -> String {
+        match self.0.here().map(|inner| inner.files.host()) {
+            Some(RemoteHost::Server(server)) => format!("<farhaul.RemoteFiles of udt://{server}>"),
+            Some(host) => format!("<farhaul.RemoteFiles of {host}:>"),
+            None => "<farhaul.RemoteFiles of the parent process>".to_owned(),
+        }
+    }
+
     /// Ends the connection at once. Nothing can be requested any more.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.0.get()?;

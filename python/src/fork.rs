@@ -40,6 +40,11 @@ impl<T: Send + 'static> OfProcess<T> {
         self.inner.as_ref().filter(|_| self.is_here()).ok_or_else(forked)
     }
 
+    /// The object, for its drop and its `repr`; `None` where it cannot be reached.
+    pub(crate) fn here(&self) -> Option<&T> {
+        self.inner.as_ref().filter(|_| self.is_here() && !is_in_callback())
+    }
+
     fn is_here(&self) -> bool {
         self.id == process::id()
     }

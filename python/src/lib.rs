@@ -11,6 +11,7 @@
 //! | `off_thread` | work that blocks, as a future |
 //! | `fork` | objects that a child process must not use |
 //! | `on_drop` | the end of an object, and whether an exception ends it |
+//! | `unclosed` | warnings of objects that are dropped |
 //! | `detached` | values that go without the interpreter's lock |
 //! | `attach` | the interpreter's lock on threads that the interpreter does not know |
 //! | `gate` | the way back into the interpreter, which its end closes |
@@ -47,6 +48,7 @@ mod report;
 mod serve;
 mod settings;
 mod stream;
+mod unclosed;
 mod wait;
 
 #[pyo3::pymodule]

@@ -18,6 +18,7 @@ use crate::fork::OfProcess;
 use crate::gate::detach;
 use crate::settings::{Keywords, limit, settings};
 use crate::stream::Stream;
+use crate::unclosed::warn_unclosed;
 use crate::wait::wait;
 
 /// A port to which others connect.
@@ -123,14 +124,27 @@ impl Listener {
     }
 
     fn __repr__(&self) -> String {
-        match self.0.get() {
-            Ok(inner) => format!("<farhaul.Listener at {}>", inner.address),
-            Err(_) => "<farhaul.Listener of the parent process>".to_owned(),
+        match self.0.here() {
+            Some(inner) => inner.shown(),
+            None => "<farhaul.Listener of the parent process>".to_owned(),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.here().filter(|inner| inner.place().is_some()) {
+            warn_unclosed(&inner.shown());
         }
     }
 }
 
 impl Inner {
+    fn shown(&self) -> String {
+        let closed = if self.place().is_some() { "" } else { ", closed" };
+        format!("<farhaul.Listener at {}{closed}>", self.address)
+    }
+
     fn place(&self) -> MutexGuard<'_, Option<Arc<Port>>> {
         self.port.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -141,7 +155,7 @@ impl Inner {
 }
 
 fn accepted_stream(py: Python<'_>, stream: &AsyncStream) -> Stream {
-    Stream::of(py, stream.as_blocking().clone())
+    Stream::of(py, stream.as_blocking().clone(), None)
 }
 
 /// Opens a port for these clients, or for those that the files of keys admit.

@@ -21,6 +21,7 @@ use crate::gate::detach;
 use crate::off_thread::OffThread;
 use crate::settings::{Keywords, limit, settings, time};
 use crate::stream::Stats;
+use crate::unclosed::warn_unclosed;
 use crate::wait::wait;
 
 /// Sends and receives whole messages over a plain connection.
@@ -202,6 +203,21 @@ impl MessageSocket {
     ) -> PyResult<()> {
         if kind.is_some() { self.abort(py) } else { self.finish(py, None) }
     }
+
+    fn __repr__(&self) -> String {
+        match self.0.here() {
+            Some(inner) => inner.shown(),
+            None => "<farhaul.MessageSocket of the parent process>".to_owned(),
+        }
+    }
+}
+
+impl Drop for MessageSocket {
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.here().filter(|inner| inner.is_open()) {
+            warn_unclosed(&inner.shown());
+        }
+    }
 }
 
 #[pymethods]
@@ -243,9 +259,29 @@ impl MessageListener {
     ) -> PyResult<()> {
         self.close(py)
     }
+
+    fn __repr__(&self) -> String {
+        match self.0.here() {
+            Some(inner) => inner.shown(),
+            None => "<farhaul.MessageListener of the parent process>".to_owned(),
+        }
+    }
+}
+
+impl Drop for MessageListener {
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.here().filter(|inner| inner.place().is_some()) {
+            warn_unclosed(&inner.shown());
+        }
+    }
 }
 
 impl ListenerInner {
+    fn shown(&self) -> String {
+        let closed = if self.place().is_some() { "" } else { ", closed" };
+        format!("<farhaul.MessageListener at {}{closed}>", self.address)
+    }
+
     fn place(&self) -> MutexGuard<'_, Option<Arc<Port<Connection>>>> {
         lock(&self.port)
     }
@@ -260,6 +296,15 @@ impl MessageSocket {
 }
 
 impl Inner {
+    fn shown(&self) -> String {
+        let closed = if self.is_open() { "" } else { ", closed" };
+        format!("<farhaul.MessageSocket to {}{closed}>", self.peer)
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(&*lock(&self.state), State::Open(_))
+    }
+
     /// A handle of the connection, which goes without the interpreter's lock.
     fn opened(&self) -> PyResult<Detached<AsyncMessageSocket>> {
         self.waiting().map(Detached::new).map_err(|error| of_connection(&error, &self.peer))

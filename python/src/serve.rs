@@ -20,6 +20,7 @@ use crate::fork::OfProcess;
 use crate::gate::detach;
 use crate::report::Report;
 use crate::settings::{Keywords, settings};
+use crate::unclosed::warn_unclosed;
 
 /// Longest wait for the end of a server whose sessions were cancelled. Ctrl-C must end every wait within 500 ms.
 const LAST: Duration = Duration::from_millis(400);
@@ -187,6 +188,14 @@ impl Server {
             drop(guarded);
         });
         Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(running) = self.0.here().filter(|running| !running.cancellation.is_cancelled()) {
+            warn_unclosed(&format!("<farhaul.DirectoryServer at {}>", running.address));
+        }
     }
 }
 

@@ -28,6 +28,7 @@ use crate::fork::OfProcess;
 use crate::gate::detach;
 use crate::off_thread::OffThread;
 use crate::settings::{Keywords, limit, settings};
+use crate::unclosed::warn_unclosed;
 use crate::wait::wait;
 
 /// Most bytes that one call of the library moves.
@@ -43,6 +44,8 @@ struct Inner {
     held: Arc<Held>,
     local: String,
     peer: String,
+    /// The place to which it was connected, if that has a name.
+    host: Option<String>,
     timeout: Mutex<Option<Duration>>,
     is_closed: Arc<AtomicBool>,
     /// Memory for the next read.
@@ -50,11 +53,12 @@ struct Inner {
 }
 
 impl Stream {
-    pub(crate) fn of(py: Python<'_>, connection: Connection) -> Self {
+    pub(crate) fn of(py: Python<'_>, connection: Connection, host: Option<&HostPort>) -> Self {
         let peer = detach(py, || connection.peer_addr()).to_string();
         let (local, held) = (connection.local_addr().to_string(), Arc::new(Held::new(connection)));
         let (timeout, is_closed, block) = Default::default();
-        Self(OfProcess::new(Inner { held, local, peer, timeout, is_closed, block }))
+        let host = host.map(ToString::to_string).filter(|host| *host != peer);
+        Self(OfProcess::new(Inner { held, local, peer, host, timeout, is_closed, block }))
     }
 }
 
@@ -63,15 +67,16 @@ fn connecting(
     py: Python<'_>,
     address: &str,
     options: Option<&Bound<'_, PyDict>>,
-) -> PyResult<OffThread<Result<Connection, Error>>> {
+) -> PyResult<(HostPort, OffThread<Result<Connection, Error>>)> {
     let keywords = Keywords::of(py, options)?;
     let settings = settings(&keywords)?;
     keywords.end("connect")?;
     let host: HostPort = address.parse().map_err(usage)?;
     let environment = Environment::default();
     let cancellation = environment.cancellation.clone();
-    let work = move || Calling::to(&environment, &settings, &host)?.connect(&host);
-    OffThread::begin("connect", cancellation, work).map_err(raised)
+    let to = host.clone();
+    let work = move || Calling::to(&environment, &settings, &to)?.connect(&to);
+    Ok((host, OffThread::begin("connect", cancellation, work).map_err(raised)?))
 }
 
 #[pymethods]
@@ -80,10 +85,10 @@ impl Stream {
     #[staticmethod]
     #[pyo3(signature = (address, **options))]
     fn connect(py: Python<'_>, address: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let connecting = connecting(py, address, options)?;
+        let (host, connecting) = connecting(py, address, options)?;
         wait(py, None, connecting)?
             .and_then(|connected| connected)
-            .map(|connected| Self::of(py, connected))
+            .map(|connected| Self::of(py, connected, Some(&host)))
             .map_err(raised)
     }
 
@@ -95,11 +100,11 @@ impl Stream {
         address: &str,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, AsyncCall>> {
-        let connecting = connecting(py, address, options)?;
+        let (host, connecting) = connecting(py, address, options)?;
         async_call(py, async move {
             let connected = connecting.await.and_then(|connected| connected);
             Box::new(move |py: Python<'_>| {
-                let stream = Self::of(py, connected.map_err(raised)?);
+                let stream = Self::of(py, connected.map_err(raised)?, Some(&host));
                 Ok(Py::new(py, stream)?.into_any())
             }) as Outcome
         })
@@ -373,9 +378,17 @@ impl Stream {
     }
 
     fn __repr__(&self) -> String {
-        match self.0.get() {
-            Ok(inner) => format!("<farhaul.Stream to {}>", inner.peer),
-            Err(_) => "<farhaul.Stream of the parent process>".to_owned(),
+        match self.0.here() {
+            Some(inner) => inner.shown(),
+            None => "<farhaul.Stream of the parent process>".to_owned(),
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.here().filter(|inner| inner.held.is_open()) {
+            warn_unclosed(&inner.shown());
         }
     }
 }
@@ -387,6 +400,14 @@ fn unsupported(py: Python<'_>) -> PyErr {
 }
 
 impl Inner {
+    /// Its kind and its peer, and whether it was closed.
+    fn shown(&self) -> String {
+        let (host, peer) = (self.host.as_deref(), &self.peer);
+        let peer = host.map_or_else(|| peer.clone(), |host| format!("{host} ({peer})"));
+        let closed = if self.held.is_open() { "" } else { ", closed" };
+        format!("<farhaul.Stream to {peer}{closed}>")
+    }
+
     /// The connection, unless this side has ended it.
     fn connection(&self) -> PyResult<Connection> {
         self.held.connection().map_err(|error| of_connection(&error, &self.peer))

@@ -70,6 +70,11 @@ impl Held {
         self.connection().map_or(Ok(()), |connection| change(&connection))
     }
 
+    /// Whether this side has not ended the connection.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(&*self.state(), State::Open(_))
+    }
+
     /// Whether the connection was finished.
     pub(super) fn is_finished(&self) -> bool {
         matches!(&*self.state(), State::Ended(ended) if ended.is_finished)
