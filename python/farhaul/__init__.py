@@ -14,6 +14,7 @@
 import atexit as _atexit
 import os as _os
 
+from . import _log  # noqa: F401
 from ._copy import copy, copy_async
 from ._errors import (
     AlreadyExistsError,

@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use crate::event_loop::LoopPlace;
 use crate::fork::OfProcess;
 use crate::gate::{detach, hold};
+use crate::log;
 use crate::unclosed::warn_never_awaited;
 
 /// The result of a future, before it is an object of Python.
@@ -78,6 +79,7 @@ impl AsyncCall {
         let _passing = hold(py);
         let Poll::Ready(outcome) = polled else { return call.place.wait(py) };
         end(py, place.take());
+        log::pass_on(py);
         Err(PyStopIteration::new_err((outcome(py)?,)))
     }
 

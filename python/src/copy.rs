@@ -165,6 +165,7 @@ impl RunningCopy {
         let tally = Tally::start();
         let heard = (tally.clone(), files.clone());
         let environment = Environment::reporting_to(move |event: &Event<'_>| {
+            crate::log::note(event);
             heard.0.note(event);
             heard.1.iter().for_each(|files| files.note(event));
         });

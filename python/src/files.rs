@@ -6,9 +6,7 @@ use farhaul_session::{
     FileInfo, FileVersion, ListedDirectory, ListedEntry, Mtime, NodeKind, ReadFrom, RelPath, Removing, TreeCursor,
     Written,
 };
-use farhaul_transfer::{
-    AsyncRemoteWriter, Cancellation, Environment, Error, PutOptions, RemoteFiles as Service, RemoteHost,
-};
+use farhaul_transfer::{AsyncRemoteWriter, Cancellation, Error, PutOptions, RemoteFiles as Service, RemoteHost};
 use pyo3::BoundObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -18,6 +16,7 @@ use crate::buffer::Readable;
 use crate::error::{raised, usage};
 use crate::fork::OfProcess;
 use crate::gate::detach;
+use crate::log;
 use crate::settings::{Keywords, settings, ssh};
 
 /// Size, digest of a file on the server. A server that copies may not know the digest.
@@ -68,7 +67,7 @@ impl RemoteFiles {
         let (ssh, settings) = (ssh(&keywords)?, settings(&keywords)?);
         keywords.end("RemoteFiles")?;
         let host: RemoteHost = host.parse().map_err(raised)?;
-        let environment = Environment::default();
+        let environment = log::environment();
         let cancellation = environment.cancellation.clone();
         let files = Service::connecting_later(host, settings, ssh, &environment).map_err(raised)?;
         Ok(Self(OfProcess::new(Inner { files, cancellation })))

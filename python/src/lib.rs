@@ -20,6 +20,7 @@
 //! | `listener`, `messages` | ports to which others connect, and messages with boundaries |
 //! | `files` | files of another host, for the file system in `farhaul/fsspec.py` |
 //! | `copy`, `file_records` | copies, and what became of each of their files |
+//! | `log` | what `logging` is told |
 //! | `serve` | servers of directories |
 //! | `keys` | keys of this side |
 //! | `controller` | congestion controllers in Python |
@@ -41,6 +42,7 @@ mod gate;
 mod keys;
 mod laboratory;
 mod listener;
+mod log;
 mod messages;
 mod off_thread;
 mod on_drop;

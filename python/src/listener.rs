@@ -7,7 +7,7 @@ use farhaul::security::{Pinned, PublicKey, Security};
 use farhaul::{AsyncStream, Endpoint, Listener as Port};
 use farhaul_transfer::keys::{Admission, Service, identity};
 use farhaul_transfer::settings::Settings;
-use farhaul_transfer::{Environment, Error, HostPort};
+use farhaul_transfer::{Error, HostPort};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -16,6 +16,7 @@ use crate::detached::Detached;
 use crate::error::{of_connection, raised, usage};
 use crate::fork::OfProcess;
 use crate::gate::detach;
+use crate::log;
 use crate::settings::{Keywords, limit, settings};
 use crate::stream::Stream;
 use crate::unclosed::warn_unclosed;
@@ -164,7 +165,7 @@ fn bind(
     address: &HostPort,
     clients: Option<Vec<PublicKey>>,
 ) -> Result<(Endpoint, Option<String>), Error> {
-    let (at, security, events) = (address.listening()?, &settings.security, Environment::default().events);
+    let (at, security, events) = (address.listening()?, &settings.security, log::environment().events);
     match clients {
         Some(_) if security.plain => Err(Error::usage("plain connections have no keys").remedy("leave out clients")),
         Some(clients) => {

@@ -18,6 +18,7 @@ use crate::detached::Detached;
 use crate::error::{of_connection, raised, usage};
 use crate::fork::OfProcess;
 use crate::gate::detach;
+use crate::log;
 use crate::off_thread::OffThread;
 use crate::settings::{Keywords, limit, settings, time};
 use crate::stream::Stats;
@@ -58,7 +59,7 @@ impl MessageSocket {
     #[pyo3(signature = (address, **options))]
     fn connect(py: Python<'_>, address: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let (host, settings) = arguments(py, address, options)?;
-        let environment = Environment::default();
+        let environment = log::environment();
         let cancellation = environment.cancellation.clone();
         let connecting = OffThread::begin("connect", cancellation, move || connect(&host, &settings, &environment));
         let connected = wait(py, None, connecting.map_err(raised)?)?;

@@ -60,6 +60,7 @@ impl Heard {
 
 impl Observer for Heard {
     fn on_event(&self, _session: Option<u64>, event: &Event<'_>) {
+        crate::log::note(event);
         match event {
             Event::Ended(report, error) => {
                 let mut log = self.log();

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use farhaul::units::Duration;
 use farhaul::{AsyncStream, Stream as Connection};
 use farhaul_transfer::connect::Calling;
-use farhaul_transfer::{Environment, Error, HostPort};
+use farhaul_transfer::{Error, HostPort};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use tokio::io::AsyncWrite;
@@ -26,6 +26,7 @@ use crate::detached::Detached;
 use crate::error::{of_connection, of_io, raised, usage};
 use crate::fork::OfProcess;
 use crate::gate::detach;
+use crate::log;
 use crate::off_thread::OffThread;
 use crate::settings::{Keywords, limit, settings};
 use crate::unclosed::warn_unclosed;
@@ -58,6 +59,8 @@ impl Stream {
         let (local, held) = (connection.local_addr().to_string(), Arc::new(Held::new(connection)));
         let (timeout, is_closed, block) = Default::default();
         let host = host.map(ToString::to_string).filter(|host| *host != peer);
+        log::say(log::Level::Debug, format!("connected to {}", host.as_ref().unwrap_or(&peer)));
+        log::pass_on(py);
         Self(OfProcess::new(Inner { held, local, peer, host, timeout, is_closed, block }))
     }
 }
@@ -72,7 +75,7 @@ fn connecting(
     let settings = settings(&keywords)?;
     keywords.end("connect")?;
     let host: HostPort = address.parse().map_err(usage)?;
-    let environment = Environment::default();
+    let environment = log::environment();
     let cancellation = environment.cancellation.clone();
     let to = host.clone();
     let work = move || Calling::to(&environment, &settings, &to)?.connect(&to);

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 
 use crate::error::timed_out;
 use crate::gate::detach;
+use crate::log;
 
 /// Longest time between two looks for signals. Ctrl-C must end every wait within 500 ms.
 const SLICE: Duration = Duration::from_millis(50);
@@ -78,6 +79,7 @@ where
                 }
             }
         });
+        log::pass_on(py);
         // What is ready is returned, whatever a signal says: a byte that was read must not be lost.
         if let Some(value) = ready {
             return Ok(Some(value));

@@ -60,6 +60,8 @@ pub enum Event<'a> {
     Failed(&'a ShownPath, &'a Failure, Side),
     /// A source was not reached, because the copy broke off before it.
     Skipped(&'a ShownPath),
+    /// A connection that carries requests about files was lost. The next request makes another one.
+    Lost(&'a Error),
     /// The connection was lost. Another attempt follows after this pause, and finds what has arrived: what is there counts anew.
     Retrying(Duration),
     /// A session of a server has ended, with this error if it failed.

@@ -16,6 +16,7 @@ use crate::bond::BondedStream;
 use crate::connect::Calling;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
+use crate::event::Event;
 use crate::remote::Ssh;
 use crate::remote::messages::Task;
 use crate::remote::reach::{ONE_FLOW, OverSsh, Reached};
@@ -282,6 +283,10 @@ impl Link {
 
     /// The connection ended before its time.
     fn fail(&self, error: Error) {
+        let was_accepted = self.state().client.is_accepted();
+        if was_accepted && !self.environment.cancellation.is_cancelled() {
+            self.environment.events.send(&Event::Lost(&error));
+        }
         // What is left to say is a reason, for which nobody waits long.
         self.stream.set_write_timeout(Some(CLOSE_TIMEOUT));
         self.state().error.get_or_insert(error);
