@@ -252,6 +252,14 @@ impl Builder {
         self
     }
 
+    /// Cuts no write to a stream of UDT that fits into one packet. It begins a packet unless the newest one has room for all of it.
+    /// So one receive call of the peer finds a short record whole, on which programs of libudt rely. By default, packets are
+    /// filled, which costs less.
+    pub fn whole_writes(mut self) -> Self {
+        self.config.udt.whole_writes = true;
+        self
+    }
+
     /// Mean time between keep-alives of an idle connection, each varied by ±20 %. Range 10 ms to an hour, default 10 s.
     ///
     /// It must stay below the peer's time-out, 53 s in libudt, and below the memory of address translators, often 30 s.

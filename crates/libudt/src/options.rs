@@ -258,6 +258,7 @@ impl Options {
     pub(crate) fn builder(&self, backlog: Option<usize>) -> Builder {
         let mut builder = Endpoint::builder()
             .plain()
+            .whole_writes()
             .mss(self.mss.max(LEAST_FARHAUL_MSS).unsigned_abs())
             .connect_timeout(CONNECT_TIMEOUT)
             .rendezvous_timeout(RENDEZVOUS_TIMEOUT)

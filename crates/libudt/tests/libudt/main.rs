@@ -8,4 +8,5 @@ mod examples;
 mod headers;
 mod library;
 mod peer;
+mod peers;
 mod symbols;

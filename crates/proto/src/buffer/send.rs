@@ -16,17 +16,32 @@ pub(crate) struct SendBuffer {
     store: SizedStores<HEADER_LEN>,
     destination: SocketId,
     next_message: MsgNo,
+    whole_writes: bool,
 }
 
 impl SendBuffer {
     /// An empty buffer whose first packet will be `first`, for packets of `payload_size` bytes to `destination`.
     pub(crate) fn new(first: SeqNo, payload_size: usize, destination: SocketId) -> Self {
-        Self { store: SizedStores::new(first, payload_size), destination, next_message: MsgNo::FIRST }
+        Self {
+            store: SizedStores::new(first, payload_size),
+            destination,
+            next_message: MsgNo::FIRST,
+            whole_writes: false,
+        }
     }
 
     /// Packets become `margin` bytes longer before they leave. It must be empty.
     pub(crate) fn set_margin(&mut self, margin: usize) {
         self.store.set_margin(margin);
+    }
+
+    /// Cuts no stream data of one write that fits into a packet.
+    pub(crate) fn keep_writes_whole(&mut self) {
+        self.whole_writes = true;
+    }
+
+    pub(crate) const fn keeps_writes_whole(&self) -> bool {
+        self.whole_writes
     }
 
     /// Packets that are written from now on have this size.
@@ -76,11 +91,19 @@ impl SendBuffer {
     /// Stores stream data. Each packet is a message of its own. See
     /// [`PacketStore::write`](super::packet_store::PacketStore::write).
     pub(crate) fn write_stream(&mut self, data: &[u8], next_to_send: SeqNo) {
+        let next_to_send = if self.would_cut(data) { self.end() } else { next_to_send };
         let (destination, next) = (self.destination, &mut self.next_message);
         self.store.write(data, next_to_send, |seq, head| {
             let field = MessageField { position: Position::Only, in_order: false, message: take(next) };
             DataHeader { seq, field, timestamp: Timestamp::ZERO, destination }.encode(head);
         });
+    }
+
+    /// Whether the newest packet has no room for all of `data`, which must not be cut.
+    fn would_cut(&self, data: &[u8]) -> bool {
+        let size = self.payload_size();
+        let used = || self.store.payload(self.end().minus(1)).map_or(0, <[u8]>::len);
+        self.whole_writes && data.len() <= size && used() + data.len() > size
     }
 
     /// Stores one message, cut into packets. Returns its packets and its number.
@@ -171,6 +194,23 @@ mod tests {
         let run = buffer.run(SeqNo::new(5), 10, Timestamp::new(9)).unwrap();
         assert_eq!((run.packets, run.segment_size, run.bytes.len()), (3, 116, 2 * 116 + 66));
         assert_eq!(DataHeader::timestamp_of(&run.bytes[116..]), Timestamp::new(9));
+    }
+
+    #[test]
+    fn a_write_that_fits_into_a_packet_is_not_cut_if_writes_stay_whole() {
+        let lengths = |whole| {
+            let mut buffer = buffer(0, 100);
+            if whole {
+                buffer.keep_writes_whole();
+            }
+            // The last one is longer than a packet, and so fills up the one before.
+            for len in [60, 40, 70, 50, 120] {
+                buffer.write_stream(&vec![1; len], SeqNo::new(0));
+            }
+            (0..buffer.packets()).map(|seq| buffer.payload(SeqNo::new(seq)).unwrap().len()).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(false), [100, 100, 100, 40]);
+        assert_eq!(lengths(true), [100, 70, 100, 70]);
     }
 
     #[test]

@@ -174,6 +174,9 @@ impl UdtConnection {
             established.receiver.acks.imitate_libudt(now);
         }
         established.sender.number_messages_from(config.udt.initial_message);
+        if config.udt.whole_writes {
+            established.sender.keep_writes_whole();
+        }
         established.sender.set_burst_time(config.burst_time);
         // Under packet protection the peer is known, and the owner of the port limits it.
         if config.udt.withhold_packets && offer.mode == Mode::Stream && agreed.protection.data == 0 {

@@ -162,11 +162,19 @@ impl Sender {
         self.withholding = Some(Box::new(Withholding::new(self.next, rng)));
     }
 
+    /// Cuts no write that fits into one packet.
+    pub(crate) fn keep_writes_whole(&mut self) {
+        self.buffer.keep_writes_whole();
+    }
+
     // ---- what the application does ----
 
     /// Bytes that [`write`](Self::write) takes now.
     pub(crate) fn room(&self) -> u64 {
-        self.intake.room(self.load(), &self.pacer)
+        let room = self.intake.room(self.load(), &self.pacer);
+        let packet = self.buffer.payload_size() as u64;
+        // Room for less than a packet would cut a write.
+        if self.buffer.keeps_writes_whole() && self.intake.holds(packet) { room - room % packet } else { room }
     }
 
     /// Whether to wake a writer that found no room.

@@ -1,0 +1,62 @@
+// What a program notices of the other end: records that arrive, and an end that closes.
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <udt/udt.h>
+
+#include "loopback.h"
+
+namespace {
+
+struct Pair {
+    UDTSOCKET listener, caller, accepted;
+
+    Pair() {
+        listener = UDT::socket(AF_INET, SOCK_STREAM, 0);
+        sockaddr_in address = loopback(0);
+        UDT::bind(listener, raw(address), sizeof address);
+        UDT::listen(listener, 5);
+        int length = sizeof address;
+        UDT::getsockname(listener, raw(address), &length);
+        address = loopback(ntohs(address.sin_port));
+        caller = UDT::socket(AF_INET, SOCK_STREAM, 0);
+        if (UDT::connect(caller, raw(address), sizeof address) == UDT::ERROR) std::puts("no connection");
+        accepted = UDT::accept(listener, NULL, NULL);
+    }
+    ~Pair() {
+        for (const UDTSOCKET u : {caller, accepted, listener}) UDT::close(u);
+    }
+};
+
+// Records shorter than a packet, which wait in the buffer of a slow sender. Programs take each of them by one call.
+void records() {
+    const int COUNT = 60, SIZE = 1000;
+    const Pair p;
+    const int64_t rate = 200000;
+    UDT::setsockopt(p.caller, 0, UDT_MAXBW, &rate, sizeof rate);
+    const std::vector<char> record(SIZE, 'x');
+    for (int i = 0; i < COUNT; ++i) UDT::send(p.caller, record.data(), SIZE, 0);
+    std::vector<char> room(SIZE);
+    int cut = 0;
+    for (int left = COUNT * SIZE; left > 0;) {
+        const int got = UDT::recv(p.accepted, room.data(), SIZE, 0);
+        if (got <= 0) break;
+        cut += got < SIZE;
+        left -= got;
+    }
+    std::printf("records cut: %d\n", cut);
+}
+
+}  // namespace
+
+int main() {
+    UDT::startup();
+    records();
+    std::fflush(stdout);
+    _exit(0);
+}
