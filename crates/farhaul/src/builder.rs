@@ -252,11 +252,11 @@ impl Builder {
         self
     }
 
-    /// Cuts no write to a stream of UDT that fits into one packet. It begins a packet unless the newest one has room for all of it.
-    /// So one receive call of the peer finds a short record whole, on which programs of libudt rely. By default, packets are
-    /// filled, which costs less.
-    pub fn whole_writes(mut self) -> Self {
-        self.config.udt.whole_writes = true;
+    /// Sends as programs of libudt expect, over UDT. One receive call of the peer finds a short write to a stream whole: a write
+    /// that fits into one packet is not cut. A message leaves once even if its time to live has passed, and is dropped only if it
+    /// is lost. By default, packets are filled, and expired messages do not leave.
+    pub fn sends_as_libudt(mut self) -> Self {
+        self.config.udt.sends_as_libudt = true;
         self
     }
 

@@ -258,7 +258,7 @@ impl Options {
     pub(crate) fn builder(&self, backlog: Option<usize>) -> Builder {
         let mut builder = Endpoint::builder()
             .plain()
-            .whole_writes()
+            .sends_as_libudt()
             .mss(self.mss.max(LEAST_FARHAUL_MSS).unsigned_abs())
             .connect_timeout(CONNECT_TIMEOUT)
             .rendezvous_timeout(RENDEZVOUS_TIMEOUT)
@@ -294,8 +294,8 @@ impl Options {
         Rate::from_bytes_in(bytes, Duration::from_secs(1))
     }
 
-    /// Bytes of the longest message, as libudt bounds it.
-    pub(crate) fn longest_message(&self) -> usize {
+    /// Bytes of payload that the send buffer of libudt holds. No message is longer.
+    pub(crate) fn send_room(&self) -> usize {
         let payload = (self.mss - IP_UDP_HEADER - 16).unsigned_abs() as usize;
         self.send_buffer.unsigned_abs() as usize * payload
     }
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(options.get(Name::SendBuffer), Some(Value::Int(12_058_624)));
         assert_eq!(options.get(Name::RecvBuffer), Some(Value::Int(12_058_624)));
         assert_eq!(options.get(Name::Linger), Some(Value::Linger { on: true, seconds: 180 }));
-        assert_eq!(options.longest_message(), 8192 * 1456);
+        assert_eq!(options.send_room(), 8192 * 1456);
     }
 
     #[test]

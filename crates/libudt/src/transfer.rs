@@ -46,27 +46,35 @@ impl Patience {
 }
 
 impl Socket {
-    /// Takes as much of `data` as fits. Waits only if nothing does.
+    /// Takes as much of `data` as the send buffer of libudt would hold. The one here holds what leaves soon, so a socket that
+    /// blocks waits until it has taken the rest. Many programs do not look at the result.
     ///
     /// # Errors
-    /// The socket is for messages, or not connected. The connection is over. There is no room. The peer has signalled an
-    /// error, which is told once.
+    /// Nothing was taken: the socket is for messages, or not connected. The connection is over. There is no room. The peer has
+    /// signalled an error, which is told once.
     pub(crate) fn send(&self, data: &[u8], patience: Patience) -> Result<usize> {
         let link = self.link_of(Kind::Stream, Code::StreamCallOnMessages)?;
         let Channel::Stream(stream) = &link.channel else { return Err(Code::StreamCallOnMessages.into()) };
         if data.is_empty() {
             return Ok(0);
         }
-        let wait = patience.to_send(&self.options());
+        let options = self.options();
+        let (wait, most) = (patience.to_send(&options), options.send_room().min(data.len()));
+        drop(options);
+        let mut taken = 0;
         loop {
-            match write(stream, data) {
-                Ok(0) => self.wait_for_room(&link, wait)?,
-                Ok(taken) => return Ok(taken),
-                Err(failure) => {
+            let result = write(stream, &data[taken..]).and_then(|more| {
+                taken += more;
+                if taken < most { self.wait_for_room(&link, wait) } else { Ok(()) }
+            });
+            match result {
+                Ok(()) if taken < most => {}
+                Err(failure) if taken == 0 => {
                     // The signal is the reason, if one came before the end.
                     self.hear_complaint(&link)?;
                     return Err(failure);
                 }
+                _ => return Ok(taken),
             }
         }
     }
@@ -102,7 +110,7 @@ impl Socket {
             return Ok(0);
         }
         let options = self.options();
-        if message.len() > options.longest_message() {
+        if message.len() > options.send_room() {
             return Err(Code::MessageTooLong.into());
         }
         let wait = Patience::Options.to_send(&options);
@@ -112,7 +120,10 @@ impl Socket {
             if messages.try_send(message, how)? {
                 return Ok(message.len());
             }
-            self.wait_for_room(&link, wait)?;
+            if let Err(failure) = self.wait_for_room(&link, wait) {
+                self.hear_complaint(&link)?;
+                return Err(failure);
+            }
         }
     }
 
@@ -159,12 +170,12 @@ impl Socket {
         Ok(link)
     }
 
+    /// An error signal that the program has not heard of ends the wait as well.
     fn wait_for_room(&self, link: &Link, wait: Wait) -> Result<()> {
         let Wait::Until(deadline) = wait else { return Err(Code::NoRoomNow.into()) };
-        let told = self.complaints_told.load(Ordering::Relaxed);
-        // An error signal wakes this thread as well.
-        self.block(link, deadline, |now| now.writable || complaints(link) > told)?;
-        self.hear_complaint(link)
+        let complains = || complaints(link) > self.complaints_told.load(Ordering::Relaxed);
+        self.block(link, deadline, |now| now.writable || complains())?;
+        if complains() { Err(Code::PeerSignalled.into()) } else { Ok(()) }
     }
 
     fn wait_for_data(&self, link: &Link, wait: Wait) -> Result<()> {

@@ -16,15 +16,15 @@ namespace {
 struct Pair {
     UDTSOCKET listener, caller, accepted;
 
-    Pair() {
-        listener = UDT::socket(AF_INET, SOCK_STREAM, 0);
+    explicit Pair(int type = SOCK_STREAM) {
+        listener = UDT::socket(AF_INET, type, 0);
         sockaddr_in address = loopback(0);
         UDT::bind(listener, raw(address), sizeof address);
         UDT::listen(listener, 5);
         int length = sizeof address;
         UDT::getsockname(listener, raw(address), &length);
         address = loopback(ntohs(address.sin_port));
-        caller = UDT::socket(AF_INET, SOCK_STREAM, 0);
+        caller = UDT::socket(AF_INET, type, 0);
         if (UDT::connect(caller, raw(address), sizeof address) == UDT::ERROR) std::puts("no connection");
         accepted = UDT::accept(listener, NULL, NULL);
     }
@@ -52,11 +52,38 @@ void records() {
     std::printf("records cut: %d\n", cut);
 }
 
+// A time to live counts for retransmissions alone. Programs that want none give zero.
+void short_lives() {
+    const int COUNT = 10, SIZE = 5000;
+    const Pair p(SOCK_DGRAM);
+    const int64_t rate = 200000;
+    const int patience = 2000;
+    UDT::setsockopt(p.caller, 0, UDT_MAXBW, &rate, sizeof rate);
+    UDT::setsockopt(p.accepted, 0, UDT_RCVTIMEO, &patience, sizeof patience);
+    std::vector<char> message(SIZE, 'x');
+    for (int i = 0; i < COUNT; ++i) UDT::sendmsg(p.caller, message.data(), SIZE, i % 2 * 10, true);
+    int received = 0;
+    while (received < COUNT && UDT::recvmsg(p.accepted, message.data(), SIZE) == SIZE) ++received;
+    std::printf("short-lived messages: %d\n", received);
+}
+
+// What a blocking send takes of data that the send buffer holds, on a slow path. Programs do not look at the result.
+void long_sends() {
+    const int SIZE = 1000000;
+    const Pair p;
+    const int64_t rate = 2000000;
+    UDT::setsockopt(p.caller, 0, UDT_MAXBW, &rate, sizeof rate);
+    const std::vector<char> data(SIZE, 'x');
+    std::printf("taken of a long send: %d\n", UDT::send(p.caller, data.data(), SIZE, 0));
+}
+
 }  // namespace
 
 int main() {
     UDT::startup();
     records();
+    short_lives();
+    long_sends();
     std::fflush(stdout);
     _exit(0);
 }

@@ -15,9 +15,10 @@ pub struct Config {
     /// acknowledgement, or when none has come for 100 ms. So the first packet after a pause is acknowledged at once, and those
     /// behind it with a later one. For tests and simulations of a sender. Default false.
     pub answers_as_libudt: bool,
-    /// Cuts no write of a stream that fits into one packet: it begins a packet unless the newest one has room for all of it. Such
-    /// a write arrives at once, which programs of libudt expect. Otherwise packets are filled. Default false.
-    pub whole_writes: bool,
+    /// Sends as programs of libudt 4.11 expect. It cuts no write to a stream that fits into one packet: such a write begins a
+    /// packet unless the newest one has room for all of it. Messages leave once even if their time to live has passed. Without
+    /// this, packets are filled, and expired messages stay. Default false.
+    pub sends_as_libudt: bool,
     /// Number of the first acknowledgement of a connection. Default 1, as in libudt. For tests.
     pub initial_ack: AckNo,
     /// Number of the first message of a connection. Default 1, as in libudt. For tests.
@@ -30,7 +31,7 @@ impl Default for Config {
             rendezvous_timeout: Duration::from_secs(30),
             withhold_packets: false,
             answers_as_libudt: false,
-            whole_writes: false,
+            sends_as_libudt: false,
             initial_ack: AckNo::FIRST,
             initial_message: MsgNo::FIRST,
         }

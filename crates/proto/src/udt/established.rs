@@ -174,8 +174,8 @@ impl UdtConnection {
             established.receiver.acks.imitate_libudt(now);
         }
         established.sender.number_messages_from(config.udt.initial_message);
-        if config.udt.whole_writes {
-            established.sender.keep_writes_whole();
+        if config.udt.sends_as_libudt {
+            established.sender.imitate_libudt();
         }
         established.sender.set_burst_time(config.burst_time);
         // Under packet protection the peer is known, and the owner of the port limits it.

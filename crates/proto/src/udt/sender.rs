@@ -52,6 +52,8 @@ pub(crate) struct Sender {
     /// The peer has acknowledged a packet, so its address is not forged.
     proven: bool,
     lifetimes: Lifetimes,
+    /// Messages leave once even if they have expired.
+    sends_expired: bool,
     /// Finds liars; `None` if packets are never withheld.
     withholding: Option<Box<Withholding>>,
     /// Drop requests to send, oldest message first. libudt skips packets it never received only if the request starts
@@ -124,6 +126,7 @@ impl Sender {
             cwnd: UNPROVEN_WINDOW,
             proven: false,
             lifetimes: Lifetimes::default(),
+            sends_expired: false,
             withholding: None,
             drops: VecDeque::new(),
             arrivals: None,
@@ -162,9 +165,10 @@ impl Sender {
         self.withholding = Some(Box::new(Withholding::new(self.next, rng)));
     }
 
-    /// Cuts no write that fits into one packet.
-    pub(crate) fn keep_writes_whole(&mut self) {
+    /// Sends as programs of libudt expect.
+    pub(crate) fn imitate_libudt(&mut self) {
         self.buffer.keep_writes_whole();
+        self.sends_expired = true;
     }
 
     // ---- what the application does ----

@@ -91,7 +91,10 @@ impl Sender {
     }
 
     fn plan_new(&mut self, now: Instant, allowance: u32, round_trip: Duration) -> Option<Transmission> {
-        while self.next.is_before(self.buffer.end()) && self.drop_if_expired(self.next, now) {}
+        let mut drops = !self.sends_expired;
+        while drops && self.next.is_before(self.buffer.end()) {
+            drops = self.drop_if_expired(self.next, now);
+        }
         if !self.drops.is_empty() {
             // The receiver is to hear of the gap before it sees one.
             return None;

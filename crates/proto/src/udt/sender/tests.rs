@@ -36,6 +36,16 @@ fn messages_are_given_up_oldest_first() {
 }
 
 #[test]
+fn as_in_libudt_a_message_leaves_once_after_its_life_and_is_dropped_if_it_is_lost() {
+    let mut sender = with_short_lived_messages();
+    sender.imitate_libudt();
+    assert!(skipped(&mut sender, at(20)).is_empty());
+    assert_eq!(sender.in_flight(), 6);
+    sender.on_loss(SeqRange::new(SeqNo::new(103), SeqNo::new(103)), Timestamp::new(30_000), ROUND_TRIP);
+    assert_eq!(skipped(&mut sender, at(30)), [102]);
+}
+
+#[test]
 fn without_progress_all_drop_requests_are_repeated() {
     let mut sender = with_short_lived_messages();
     skipped(&mut sender, at(20));
