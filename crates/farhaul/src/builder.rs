@@ -15,7 +15,7 @@ use farhaul_udp::Options;
 use farhaul_units::Rate;
 
 use crate::canceller::CancelFlag;
-use crate::driver::{Driver, UdpPort};
+use crate::driver::{Driver, UdpPort, once_closed};
 use crate::error::Error;
 use crate::port::Port;
 use crate::randomness::entropy;
@@ -377,7 +377,8 @@ impl Builder {
     /// # Errors
     /// The address is taken, or does not belong to this machine.
     pub fn socket(&self, address: SocketAddr) -> Result<UdpSocket, Error> {
-        farhaul_udp::UdpSocket::bound(address, self.options).map_err(|source| Error::Bind { address, source })
+        let open = || farhaul_udp::UdpSocket::bound(address, self.options);
+        once_closed(address, open).map_err(|source| Error::Bind { address, source })
     }
 
     /// Opens a port with these settings.

@@ -47,6 +47,7 @@ mod wakers;
 
 pub(crate) use self::channels::OtherClient;
 pub(crate) use self::core::{Core, WaitPlace};
+pub(crate) use departure::once_closed;
 pub use departure::wait_idle;
 pub(crate) use guard::{CancelFlags, EndpointGuard};
 pub(crate) use threads::{Driver, UdpPort};

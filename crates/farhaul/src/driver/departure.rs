@@ -1,5 +1,7 @@
 //! Ports that are closing connections, and the wait for them.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -57,9 +59,16 @@ pub(super) fn departing() -> usize {
     DEPARTING.lock().unwrap_or_else(PoisonError::into_inner).len()
 }
 
-/// Waits until this process has closed the port with this number, if that has no handle any more. Returns whether it waited.
-pub(super) fn wait_closed(number: u16) -> bool {
-    wait_while(|departing| departing.contains(&Some(number)))
+/// Opens a port at `address`. If this process dropped its last handle of such a port a moment ago, it waits until that is closed.
+///
+/// # Errors
+/// Those of `open`.
+pub(crate) fn once_closed<R>(address: SocketAddr, mut open: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+    let number = Some(address.port());
+    match open() {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && wait_while(|ports| ports.contains(&number)) => open(),
+        opened => opened,
+    }
 }
 
 /// Waits for all connections that this process finished, closed or dropped, until their peers have been told. Then

@@ -15,7 +15,7 @@ use farhaul_units::Instant;
 
 use super::channels::{ChannelPort, ChannelSockets, SOCKET, open_pair};
 use super::core::{Core, DriverThread};
-use super::departure::{LONGEST_DEPARTURE, wait_closed};
+use super::departure::{LONGEST_DEPARTURE, once_closed};
 use super::guard::{EndpointGuard, Shared};
 use super::probes::Sender;
 use super::receive_coalescing::ReceiveCoalescing;
@@ -70,16 +70,11 @@ impl<T: Streams + Channels + Send + 'static> Driver<T> {
             Some(socket) => UdpSocket::adopt(socket, options),
             None => UdpSocket::bind(address, options),
         };
-        let mut open = || match transport.needs_channels() {
+        let open = || match transport.needs_channels() {
             true => open_pair(address, &mut bind).map(|(socket, port)| (socket, Some(port))),
             false => bind(address).map(|socket| (socket, None)),
         };
-        let opened = match open() {
-            // This process may have dropped its last handle of the port a moment ago.
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && wait_closed(address.port()) => open(),
-            opened => opened,
-        };
-        let (socket, channels) = opened.map_err(|source| Error::Bind { address, source })?;
+        let (socket, channels) = once_closed(address, open).map_err(|source| Error::Bind { address, source })?;
         let (ready, is_ready) = mpsc::sync_channel(1);
         thread::Builder::new()
             .name(format!("farhaul:{}", socket.local_addr().port()))

@@ -87,6 +87,16 @@ fn what_cannot_be_opened_or_reached_holds_nothing() {
     });
 }
 
+#[test]
+fn the_port_of_an_endpoint_that_was_dropped_can_be_bound_at_once_by_a_program_that_adopts_it_later() {
+    let mut at = "127.0.0.1:0".parse().unwrap();
+    for _ in 0..50 {
+        let socket = Endpoint::builder().plain().socket(at).unwrap();
+        at = socket.local_addr().unwrap();
+        drop(Endpoint::builder().plain().adopt(socket).unwrap().listen().unwrap());
+    }
+}
+
 /// Its connection has yet to tell the peer, which takes two round trips.
 #[test]
 fn a_port_whose_last_handle_was_dropped_can_be_opened_again_at_once() {
