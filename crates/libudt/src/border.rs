@@ -91,16 +91,16 @@ pub(crate) fn descriptor<'a>(number: RawFd) -> Option<BorrowedFd<'a>> {
     (number >= 0).then(|| unsafe { BorrowedFd::borrow_raw(number) })
 }
 
-/// Takes a UDP socket of the program over.
+/// Takes a UDP socket of the program over. Any other descriptor stays the program's.
 ///
 /// # Safety
 /// Nobody else closes the descriptor.
 unsafe fn take_socket(number: RawFd) -> Result<UdpSocket> {
-    if number < 0 {
-        return Err(Code::InvalidParameter.into());
+    match descriptor(number).map(rustix::net::sockopt::socket_type) {
+        // SAFETY: the caller gives it away.
+        Some(Ok(rustix::net::SocketType::DGRAM)) => Ok(unsafe { UdpSocket::from_raw_fd(number) }),
+        _ => Err(Code::InvalidParameter.into()),
     }
-    // SAFETY: the caller gives it away.
-    Ok(unsafe { UdpSocket::from_raw_fd(number) })
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! UDP ports that sockets share: UDT_REUSEADDR.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use farhaul::Endpoint;
 
@@ -16,6 +17,8 @@ static PORTS: Mutex<Vec<Weak<Port>>> = Mutex::new(Vec::new());
 #[derive(Debug)]
 pub(crate) struct Port {
     address: SocketAddr,
+    /// The number of the program's descriptor that it took over.
+    adopted: Option<RawFd>,
     mss: i32,
     reusable: bool,
     state: Mutex<State>,
@@ -30,36 +33,51 @@ enum State {
     Broken,
 }
 
+fn ports() -> MutexGuard<'static, Vec<Weak<Port>>> {
+    let mut ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
+    ports.retain(|port| port.strong_count() > 0);
+    ports
+}
+
 impl Port {
     /// The port at `address` for a socket with these options: one that another socket has, if both permit it, or a new one.
     ///
     /// # Errors
     /// The system refuses the address.
     pub(crate) fn bind(address: SocketAddr, options: &Options) -> Result<Arc<Self>> {
-        let mut ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
-        ports.retain(|port| port.strong_count() > 0);
+        let mut ports = ports();
         let shared = ports.iter().filter_map(Weak::upgrade).find(|port| port.can_share(address, options));
         if let Some(port) = shared {
             return Ok(port);
         }
         let socket = options.builder(None).socket(address)?;
-        let port = Self::of_socket(socket, options)?;
+        let port = Self::of_socket(socket, None, options)?;
         ports.push(Arc::downgrade(&port));
         Ok(port)
     }
 
-    /// The port of a socket that the program has bound.
+    /// The port of a socket of the program, which `take` takes over.
     ///
     /// # Errors
-    /// The system does not tell its address.
-    pub(crate) fn adopt(socket: UdpSocket, options: &Options) -> Result<Arc<Self>> {
-        Self::of_socket(socket, options)
+    /// `take` fails. Another port has the descriptor. The system does not tell its address.
+    pub(crate) fn adopt(
+        descriptor: RawFd,
+        take: impl FnOnce() -> Result<UdpSocket>,
+        options: &Options,
+    ) -> Result<Arc<Self>> {
+        let mut ports = ports();
+        if ports.iter().filter_map(Weak::upgrade).any(|port| port.adopted == Some(descriptor)) {
+            return Err(Code::InvalidParameter.into());
+        }
+        let port = Self::of_socket(take()?, Some(descriptor), options)?;
+        ports.push(Arc::downgrade(&port));
+        Ok(port)
     }
 
-    fn of_socket(socket: UdpSocket, options: &Options) -> Result<Arc<Self>> {
+    fn of_socket(socket: UdpSocket, adopted: Option<RawFd>, options: &Options) -> Result<Arc<Self>> {
         let address = socket.local_addr().map_err(|error| Failure::of_system(Code::NoUdpSocket, &error))?;
         let state = Mutex::new(State::Bound(socket));
-        Ok(Arc::new(Self { address, mss: options.mss, reusable: options.reuse_address, state }))
+        Ok(Arc::new(Self { address, adopted, mss: options.mss, reusable: options.reuse_address, state }))
     }
 
     fn can_share(&self, address: SocketAddr, options: &Options) -> bool {

@@ -12,6 +12,7 @@ mod link;
 mod listening;
 
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -161,14 +162,14 @@ impl Socket {
         })
     }
 
-    /// Binds the socket to a UDP socket of the program.
+    /// Binds the socket to a UDP socket of the program, which `take` takes over.
     ///
     /// # Errors
-    /// It is bound. The system does not tell the address.
-    pub(crate) fn adopt(&self, socket: UdpSocket) -> Result<()> {
+    /// It is bound. `take` fails, or another socket has the descriptor. The system does not tell the address.
+    pub(crate) fn adopt(&self, descriptor: RawFd, take: impl FnOnce() -> Result<UdpSocket>) -> Result<()> {
         let options = self.options().clone();
         self.advance(|phase| match phase {
-            Phase::Init => Ok(Phase::Bound(Port::adopt(socket, &options)?)),
+            Phase::Init => Ok(Phase::Bound(Port::adopt(descriptor, take, &options)?)),
             _ => Err(Code::InvalidOperation.into()),
         })
     }

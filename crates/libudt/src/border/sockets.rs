@@ -58,16 +58,15 @@ pub(super) unsafe extern "C" fn fh_udt_bind(socket: i32, name: *const libc::sock
     })
 }
 
-/// `UDT::bind2`. The socket owns the descriptor if the call succeeds or the descriptor is unfit.
+/// `UDT::bind2`. The socket owns the descriptor if the call succeeds.
 ///
 /// # Safety
 /// The program gives the descriptor away.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn fh_udt_bind2(socket: i32, descriptor: i32) -> Outcome {
     answer(|| {
-        let socket = table::find(socket)?;
         // SAFETY: as promised.
-        socket.adopt(unsafe { take_socket(descriptor) }?)?;
+        table::find(socket)?.adopt(descriptor, || unsafe { take_socket(descriptor) })?;
         Ok(0)
     })
 }
@@ -81,7 +80,7 @@ pub(super) extern "C" fn fh_udt_listen(socket: i32, backlog: i32) -> Outcome {
 /// `UDT::accept`. The value is the id of the new socket. Its peer is written to `name` unless that is null.
 ///
 /// # Safety
-/// `name` and `length` are null or writable, and `*length` bytes of `name` are.
+/// `name` and `length` are null or writable, and an address of the socket's family fits at `name`.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn fh_udt_accept(socket: i32, name: *mut libc::sockaddr, length: *mut i32) -> Outcome {
     answer(|| {
@@ -91,7 +90,7 @@ pub(super) unsafe extern "C" fn fh_udt_accept(socket: i32, name: *mut libc::sock
         let accepted = table::find(socket)?.accept()?;
         if !name.is_null() {
             let peer = accepted.link()?.connection().peer_addr();
-            // SAFETY: as promised. A program with too little room has the connection nevertheless.
+            // SAFETY: as promised. A peer with an address of another family has its connection nevertheless.
             let _ = unsafe { sockaddr::write(peer, accepted.family, name, length) };
         }
         Ok(i64::from(accepted.id))

@@ -1,4 +1,4 @@
-// What a program notices of the other end: records that arrive, and an end that closes.
+// What programs of libudt rely on, whatever its manual says. Prints a line for each.
 
 #include <unistd.h>
 
@@ -32,6 +32,9 @@ struct Pair {
         for (const UDTSOCKET u : {caller, accepted, listener}) UDT::close(u);
     }
 };
+
+// The code of a call that failed, or zero.
+int code(int result) { return result == UDT::ERROR ? UDT::getlasterror_code() : 0; }
 
 // Records shorter than a packet, which wait in the buffer of a slow sender. Programs take each of them by one call.
 void records() {
@@ -77,10 +80,38 @@ void long_sends() {
     std::printf("taken of a long send: %d\n", UDT::send(p.caller, data.data(), SIZE, 0));
 }
 
+// Descriptors of the program: none, one that is no UDP socket, one in use, and one for two sockets of UDT.
+void descriptors() {
+    const sockaddr_in any = loopback(0);
+    const int udp = socket(AF_INET, SOCK_DGRAM, 0);
+    bind(udp, raw(any), sizeof any);
+    const UDTSOCKET u = UDT::socket(AF_INET, SOCK_STREAM, 0), v = UDT::socket(AF_INET, SOCK_STREAM, 0);
+    std::printf("bind2 of none: %d\n", code(UDT::bind2(u, 999)));
+    std::printf("bind2: %d\n", code(UDT::bind2(u, udp)));
+    std::printf("bind2 again: %d\n", code(UDT::bind2(u, udp)));
+    sockaddr_in address;
+    int length = -1;
+    std::printf("getsockname with any length: %d, ", code(UDT::getsockname(u, raw(address), &length)));
+    std::printf("length %d\n", length);
+    std::printf("bind to its port: %d\n", code(UDT::bind(v, raw(address), sizeof address)));
+    UDT::listen(u, 1);
+    const UDTSOCKET caller = UDT::socket(AF_INET, SOCK_STREAM, 0);
+    std::printf("connect to it: %d\n", code(UDT::connect(caller, raw(address), sizeof address)));
+    length = 0;
+    const UDTSOCKET accepted = UDT::accept(u, raw(address), &length);
+    std::printf("accept with any length: %d, length %d\n", accepted > 0, length);
+    const UDTSOCKET other = UDT::socket(AF_INET, SOCK_STREAM, 0);
+    length = sizeof address;
+    UDT::getsockname(u, raw(address), &length);
+    address.sin_family = AF_UNSPEC;
+    std::printf("connect without a family: %d\n", code(UDT::connect(other, raw(address), sizeof address)));
+}
+
 }  // namespace
 
 int main() {
     UDT::startup();
+    descriptors();
     records();
     short_lives();
     long_sends();
