@@ -7,9 +7,10 @@ use std::task::Waker;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use crate::events::{Events, Looking};
-use crate::failure::{Code, Result};
+use crate::failure::{Code, Failure, Result};
 use crate::socket::Socket;
 use crate::wait::Bell;
 use crate::{clock, wait};
@@ -49,10 +50,15 @@ struct Entry {
 pub(crate) struct Ready {
     pub(crate) read: Vec<i32>,
     pub(crate) write: Vec<i32>,
-    /// Sockets whose connection is over. They are reported in both sets.
-    pub(crate) errors: Vec<i32>,
     pub(crate) system_read: Vec<RawFd>,
     pub(crate) system_write: Vec<RawFd>,
+}
+
+impl Ready {
+    /// Sockets to read and to write, and descriptors to read and to write.
+    pub(crate) fn lists(&self) -> [&[i32]; 4] {
+        [&self.read, &self.write, &self.system_read, &self.system_write]
+    }
 }
 
 fn polls() -> MutexGuard<'static, Polls> {
@@ -118,9 +124,15 @@ impl Poll {
     }
 
     /// Watches a descriptor of the system.
-    pub(crate) fn add_descriptor(&self, descriptor: RawFd, events: Events) {
+    ///
+    /// # Errors
+    /// There is no such descriptor.
+    pub(crate) fn add_descriptor(&self, descriptor: RawFd, events: Events) -> Result<()> {
+        let found = borrow(descriptor).ok_or(Errno::BADF).and_then(rustix::io::fcntl_getfd);
+        found.map_err(|errno| Failure::of_system(Code::InvalidParameter, &errno.into()))?;
         self.watched().descriptors.insert(descriptor, events);
         self.bell.ring();
+        Ok(())
     }
 
     pub(crate) fn remove_descriptor(&self, descriptor: RawFd) {
@@ -163,9 +175,10 @@ impl Poll {
         }
         for (id, entry) in &mut watched.sockets {
             let now = entry.socket.look(&mut entry.looking, waker) & entry.events;
-            let lists =
-                [(Events::IN, &mut ready.read), (Events::OUT, &mut ready.write), (Events::ERROR, &mut ready.errors)];
-            lists.into_iter().filter(|(event, _)| now.has(*event)).for_each(|(_, list)| list.push(*id));
+            // A connection that is over is ready for whatever it is watched for. One watched for errors alone is in both sets.
+            let fails = now == Events::ERROR;
+            let lists = [(Events::IN, &mut ready.read), (Events::OUT, &mut ready.write)];
+            lists.into_iter().filter(|(event, _)| fails || now.has(*event)).for_each(|(_, list)| list.push(*id));
         }
         let descriptors: Vec<(RawFd, Events)> = watched.descriptors.iter().map(|(fd, events)| (*fd, *events)).collect();
         drop(watched);

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use crate::events::{Events, Looking};
 use crate::failure::Result;
+use crate::options::{Name, Value};
 use crate::socket::{Phase, Socket};
 use crate::wait::Bell;
 use crate::{clock, table, wait as waits};
@@ -64,8 +65,20 @@ pub(crate) fn select_any(ids: &[i32], wanted: Events, deadline: Option<Instant>)
     if all_known {
         wait(&sockets, deadline)?;
     }
-    let of = |socket: Option<Arc<Socket>>| socket.map_or(Events::ERROR, |socket| selected(&socket, socket.events()));
-    Ok(found.into_iter().map(of).collect())
+    let of = |socket: &Socket| match selected(socket, socket.events()) {
+        // What is wanted tells of the end, and nothing else does.
+        now if now.has(Events::ERROR) && wanted.has(Events::ERROR) => Events::ERROR | unread(socket),
+        now => now,
+    };
+    Ok(found.iter().map(|socket| socket.as_deref().map_or(Events::ERROR, of)).collect())
+}
+
+/// Whether data is left of a connection that is over.
+fn unread(socket: &Socket) -> Events {
+    match socket.option(Name::RecvData) {
+        Ok(Value::Int(1..)) => Events::IN,
+        _ => Events::NONE,
+    }
 }
 
 /// Waits until one of the sockets is ready for what is wanted of it, or the deadline.

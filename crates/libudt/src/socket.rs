@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::controller::{Factory, Object};
-use crate::events::Observers;
+use crate::events::{Events, Observers};
 use crate::failure::{Code, Result};
 use crate::options::{Name, Options, Stage, Value};
 use crate::port::{Port, source_towards};
@@ -297,7 +297,10 @@ impl Socket {
             |packets: Option<u32>| Value::Int(packets.map_or(0, |packets| packets.try_into().unwrap_or(i32::MAX)));
         match name {
             Name::State => Ok(Value::Int(self.state() as i32)),
-            Name::Events => Ok(Value::Int(self.events().bits())),
+            Name::Events => {
+                let now = self.events();
+                Ok(Value::Int(if now.has(Events::ERROR) { Events::ERROR } else { now }.bits()))
+            }
             Name::SendData => Ok(count(stats().map(|stats| stats.send_buffer_packets))),
             Name::RecvData => Ok(count(stats().map(|stats| stats.recv_buffer_packets))),
             Name::Mss => match stats().map(|stats| stats.payload_size) {

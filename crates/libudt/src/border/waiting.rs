@@ -94,7 +94,7 @@ pub(super) unsafe extern "C" fn fh_udt_epoll_add_usock(poll: i32, socket: i32, e
 pub(super) unsafe extern "C" fn fh_udt_epoll_add_ssock(poll: i32, descriptor: i32, events: *const i32) -> Outcome {
     answer(|| {
         // SAFETY: as promised.
-        epoll::find(poll)?.add_descriptor(descriptor, unsafe { chosen(events) });
+        epoll::find(poll)?.add_descriptor(descriptor, unsafe { chosen(events) })?;
         Ok(0)
     })
 }
@@ -124,7 +124,7 @@ pub(super) extern "C" fn fh_udt_epoll_release(poll: i32) -> Outcome {
 }
 
 /// `UDT::epoll_wait`. `wanted` has bit 0 if the caller wants ready readers, 1 for writers, 2 and 3 for those of the system. The
-/// value counts what was given to `take`, and broken sockets in both sets, as libudt does.
+/// value counts what was given to `take`.
 ///
 /// # Safety
 /// `take` may be called with `context`.
@@ -142,25 +142,15 @@ pub(super) unsafe extern "C" fn fh_udt_epoll_wait(
         if wanted == 0 && milliseconds < 0 {
             return Err(Code::InvalidParameter.into());
         }
-        let lists = |ready: &epoll::Ready| {
-            let broken = &ready.errors;
-            [
-                [ready.read.clone(), broken.clone()],
-                [ready.write.clone(), broken.clone()],
-                [ready.system_read.clone(), Vec::new()],
-                [ready.system_write.clone(), Vec::new()],
-            ]
-        };
         let deadline = if milliseconds <= FOR_EVER { None } else { clock::deadline(milliseconds) };
-        let is_asked = |ready: &epoll::Ready| {
-            (0..).zip(lists(ready)).any(|(set, lists)| wants(set) && lists.iter().any(|list| !list.is_empty()))
-        };
+        let is_asked =
+            |ready: &epoll::Ready| (0..).zip(ready.lists()).any(|(set, list)| wants(set) && !list.is_empty());
         let ready = poll.wait(deadline, is_asked)?;
         let mut count = 0;
-        for (set, lists) in (0..).zip(lists(&ready)).filter(|(set, _)| wants(*set)) {
-            for id in lists.into_iter().flatten() {
+        for (set, list) in (0..).zip(ready.lists()).filter(|(set, _)| wants(*set)) {
+            for id in list {
                 // SAFETY: as promised.
-                unsafe { take(context, set, id) };
+                unsafe { take(context, set, *id) };
                 count += 1;
             }
         }

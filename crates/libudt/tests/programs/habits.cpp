@@ -105,12 +105,48 @@ void descriptors() {
     UDT::getsockname(u, raw(address), &length);
     address.sin_family = AF_UNSPEC;
     std::printf("connect without a family: %d\n", code(UDT::connect(other, raw(address), sizeof address)));
+    std::printf("epoll of no descriptor fails: %d\n", UDT::epoll_add_ssock(UDT::epoll_create(), 999) == UDT::ERROR);
+}
+
+// A connection that is over, for each choice of events. With libudt, it takes 50 s until a peer that was killed is noticed.
+void ended() {
+    const int all = UDT_EPOLL_IN | UDT_EPOLL_OUT | UDT_EPOLL_ERR;
+    for (const int events : {all, int(UDT_EPOLL_IN), int(UDT_EPOLL_OUT), UDT_EPOLL_IN | UDT_EPOLL_ERR, int(UDT_EPOLL_ERR)}) {
+        const Pair p;
+        UDT::close(p.caller);
+        while (UDT::getsockstate(p.accepted) != BROKEN) std::this_thread::yield();
+        const int eid = UDT::epoll_create();
+        UDT::epoll_add_usock(eid, p.accepted, &events);
+        std::set<UDTSOCKET> read, write;
+        const int count = UDT::epoll_wait(eid, &read, &write, 0);
+        std::printf("events %d: %d = %zu + %zu\n", events, count, read.size(), write.size());
+    }
+    const Pair p;
+    UDT::send(p.caller, "unread", 6, 0);
+    UDT::close(p.caller);
+    while (UDT::getsockstate(p.accepted) != BROKEN) std::this_thread::yield();
+    for (const bool is_read : {false, true}) {
+        char data[10];
+        if (is_read) UDT::recv(p.accepted, data, sizeof data, 0);
+        int event = 0, length = sizeof event;
+        UDT::getsockopt(p.accepted, 0, UDT_EVENT, &event, &length);
+        std::vector<UDTSOCKET> read, write, broken;
+        const int count = UDT::selectEx({p.accepted}, &read, &write, &broken, 0);
+        std::printf("event %d, selectEx %d = %zu + %zu + %zu\n", event, count, read.size(), write.size(), broken.size());
+    }
+    std::vector<UDTSOCKET> read;
+    std::printf("selectEx without errors: %d\n", UDT::selectEx({p.accepted}, &read, NULL, NULL, 0));
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char**) {
     UDT::startup();
+    if (argc > 1) {
+        ended();
+        std::fflush(stdout);
+        _exit(0);
+    }
     descriptors();
     records();
     short_lives();
