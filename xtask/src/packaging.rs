@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! crates ─▶ each one built         program ─▶ stage ─▶ Debian packages ─▶ lintian, an install in a root of its own
-//!                                                  └─▶ tarball        SBOM, licences ─▶ checksums
+//! programs for other machines ─▶ copies with this one ─▶ tarballs, a Debian package      SBOM, licences ─▶ checksums
 //! ```
 
 mod crates;
 mod debian;
+mod machines;
 mod publications;
 mod root;
 mod stage;
@@ -74,9 +75,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     });
     sections.section("pages, completions, licences", || stage::make(workspace, &folders));
     sections.section("Debian packages", || debian::make(workspace, &folders));
+    for machine in &machines::MACHINES {
+        sections.section(machine.name, || machines::make(workspace, &folders, machine));
+    }
     sections.section("lintian", || debian::judge(&folders));
     sections.section("installed", || root::try_packages(workspace, &folders));
-    sections.section("tarball", || publications::tarball(workspace, &folders));
     sections.section("SBOM", || publications::sbom(workspace, &folders));
     sections.section("crates", || publications::crates(&crates::make(workspace)?, &folders));
     sections.section("checksums", || publications::checksums(&folders));

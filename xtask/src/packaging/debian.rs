@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::machines::Machine;
 use super::{Folders, output, stage, version};
 use crate::sections::{CheckStatus, shown, succeed};
 use crate::workspace::Workspace;
@@ -144,33 +145,57 @@ fn folder(workspace: &Workspace, member: &str) -> Result<PathBuf> {
     Ok(package.with_context(|| format!("the workspace has no {member}"))?.folder.clone())
 }
 
-/// Makes them, and checks what they have.
+/// Makes them for this machine, and checks what they have.
 pub(super) fn make(workspace: &Workspace, folders: &Folders) -> Result<CheckStatus> {
-    let version = format!("{}-1", version(workspace)?);
-    let architecture = output(Command::new("dpkg").arg("--print-architecture"))?;
     for package in PACKAGES {
-        let file = folders.packages.join(format!("{}_{version}_{}.deb", package.name, architecture.trim()));
-        let mut command = Command::new("cargo-deb");
-        command
-            .current_dir(&workspace.root)
-            .args(["--no-build", "--locked", "--strip", "-p", package.member, "--maintainer", MAINTAINER, "--output"])
-            .arg(&file);
-        command.args(package.variant.map(|variant| format!("--variant={variant}")));
-        if package.role != Role::Program {
-            command.arg("--multiarch=same");
-        }
-        succeed(&mut command)?;
-        complete(package, &version, &file, folders)?;
-        let content = output(Command::new("dpkg-deb").arg("--contents").arg(&file))?;
-        for path in package.has {
-            ensure!(content.lines().any(|line| line.contains(path)), "{} has no {path}:\n{content}", package.name);
-        }
+        make_one(workspace, folders, package, None)?;
     }
     Ok(CheckStatus::Passed)
 }
 
+/// Makes the one with the program for another machine, and returns its file.
+pub(super) fn for_machine(workspace: &Workspace, folders: &Folders, machine: &Machine) -> Result<PathBuf> {
+    let program = PACKAGES.iter().find(|package| package.role == Role::Program).context("one has the program")?;
+    make_one(workspace, folders, program, Some(machine))
+}
+
+/// Debian's name of this machine's architecture.
+pub(super) fn architecture() -> Result<String> {
+    Ok(output(Command::new("dpkg").arg("--print-architecture"))?.trim().to_owned())
+}
+
+fn make_one(workspace: &Workspace, folders: &Folders, package: &Debian, machine: Option<&Machine>) -> Result<PathBuf> {
+    let version = format!("{}-1", version(workspace)?);
+    let mut command = Command::new("cargo-deb");
+    command.current_dir(&workspace.root).args(["--no-build", "--locked", "-p", package.member]);
+    let architecture = match machine {
+        Some(machine) => {
+            // The profile has stripped it, and this machine's strip does not know it.
+            command.args(["--no-strip", "--target", machine.triple]);
+            machine.debian.context("Debian has a name for it")?.to_owned()
+        }
+        None => {
+            command.arg("--strip");
+            self::architecture()?
+        }
+    };
+    let file = folders.packages.join(format!("{}_{version}_{architecture}.deb", package.name));
+    command.args(["--maintainer", MAINTAINER, "--output"]).arg(&file);
+    command.args(package.variant.map(|variant| format!("--variant={variant}")));
+    if package.role != Role::Program {
+        command.arg("--multiarch=same");
+    }
+    succeed(&mut command)?;
+    complete(package, &version, &file, folders, machine)?;
+    let content = output(Command::new("dpkg-deb").arg("--contents").arg(&file))?;
+    for path in package.has {
+        ensure!(content.lines().any(|line| line.contains(path)), "{} has no {path}:\n{content}", package.name);
+    }
+    Ok(file)
+}
+
 /// Adds what cargo-deb does not know: the line of the package, what a library needs, and what programs with it need.
-fn complete(package: &Debian, version: &str, file: &Path, folders: &Folders) -> Result<()> {
+fn complete(package: &Debian, version: &str, file: &Path, folders: &Folders, machine: Option<&Machine>) -> Result<()> {
     let folder = folders.stage.join("repacked");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
@@ -179,12 +204,18 @@ fn complete(package: &Debian, version: &str, file: &Path, folders: &Folders) -> 
     let control = folder.join("DEBIAN/control");
     let mut lines: Vec<String> = fs::read_to_string(&control)?.lines().map(str::to_owned).collect();
     let needs = match package.role {
-        Role::Program => None,
+        // dpkg-shlibdeps does not know the libraries of another machine.
+        Role::Program => match machine {
+            Some(machine) => {
+                Some(format!("{}, adduser", needs(&folder.join("usr/bin").join(package.name), machine.objdump)?))
+            }
+            None => None,
+        },
         Role::Library(library, number) => {
             fs::write(folder.join("DEBIAN/triggers"), "activate-noawait ldconfig\n")?;
             fs::write(folder.join("DEBIAN/shlibs"), format!("{library} {number} {}\n", package.name))?;
             let object = folder.join("usr/lib").join(multiarch()?).join(format!("{library}.so.{number}"));
-            Some(needs(&object)?)
+            Some(needs(&object, "objdump")?)
         }
         Role::Development(library) => Some(format!("{library} (= {version})")),
     };
@@ -201,9 +232,9 @@ fn complete(package: &Debian, version: &str, file: &Path, folders: &Folders) -> 
     Ok(())
 }
 
-/// The packages that a shared library needs.
-fn needs(object: &Path) -> Result<String> {
-    let needed = output(Command::new("objdump").arg("-p").arg(object))?;
+/// The packages that a program or a shared library needs.
+fn needs(object: &Path, objdump: &str) -> Result<String> {
+    let needed = output(Command::new(objdump).arg("-p").arg(object))?;
     let glibc = needed.split_whitespace().filter_map(|word| word.strip_prefix("GLIBC_")).filter_map(number_of).max();
     let (major, minor) = glibc.context("a library needs a glibc")?;
     let mut needs = format!("libc6 (>= {major}.{minor})");

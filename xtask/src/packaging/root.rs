@@ -18,7 +18,9 @@ const HEADER: &str = "/usr/include/udt/udt.h";
 
 /// Installs, runs and removes what was made.
 pub(super) fn try_packages(workspace: &Workspace, folders: &Folders) -> Result<CheckStatus> {
-    let files = debian::files(folders)?;
+    let ending = format!("_{}.deb", debian::architecture()?);
+    let mut files = debian::files(folders)?;
+    files.retain(|file| file.to_string_lossy().ends_with(&ending));
     if !is_root() {
         return Ok(CheckStatus::Skipped(
             "only root can mount an overlay; look at it with dpkg-deb --contents".to_owned(),
