@@ -10,7 +10,7 @@ use farhaul::{ConnectionLost, Error, Rate};
 use farhaul_units::Instant;
 
 use super::frame::Frame;
-use super::state::State;
+use super::state::{Over, State};
 use super::{Gone, Mux, MuxStream, WINDOW};
 
 /// Longer than anything here takes on a busy machine.
@@ -247,6 +247,20 @@ fn frames_of_any_kind_that_are_passed_on_have_a_bound() {
         }
         assert!(state.has_queue());
     }
+}
+
+#[test]
+fn a_peer_that_leaves_in_order_while_an_end_without_bytes_is_underway_has_everything() {
+    let [idle, unheard] = [&[][..], b"x"].map(|data| {
+        let mut state = State::new(Instant::ZERO);
+        state.handle(Frame::Data(b"hello"), Instant::ZERO);
+        assert_eq!(state.take(data, Instant::ZERO), data.len());
+        state.end();
+        state.handle(Frame::Close { in_order: true }, Instant::ZERO);
+        state.over()
+    });
+    assert_eq!(idle, Some(Over::Lost(ConnectionLost::ClosedByPeer)));
+    assert_eq!(unheard, Some(Over::Lost(ConnectionLost::Aborted)));
 }
 
 #[test]

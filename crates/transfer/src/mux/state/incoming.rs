@@ -54,8 +54,8 @@ impl State {
                 self.into.due = Some(now);
             }
             Frame::Close { in_order } => {
-                let out = &self.out;
-                let has_all = out.arrived >= out.taken + u64::from(out.has_ended);
+                // An end without bytes before it tells a peer nothing that has left in order.
+                let has_all = self.out.arrived >= self.out.taken;
                 self.lose(match in_order && has_all {
                     true => ConnectionLost::ClosedByPeer,
                     false => ConnectionLost::Aborted,
