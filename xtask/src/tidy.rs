@@ -1,5 +1,6 @@
-//! Checks beyond the compiler: crate graph, names, left-overs and links. Also lists the longest files and functions.
+//! Checks beyond the compiler: crate graph, budgets of lines, names, left-overs and links. Also lists the longest files and functions.
 
+mod budget;
 mod graph;
 mod leftovers;
 mod length;
@@ -22,6 +23,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 /// A check failed.
 pub(crate) fn check(workspace: &Workspace) -> Result<CheckStatus> {
     let mut faults = graph::faults(workspace)?;
+    faults.extend(budget::faults(workspace)?);
     faults.extend(leftovers::faults(workspace)?);
     faults.extend(links::faults(workspace)?);
     length::show(workspace)?;
