@@ -85,10 +85,14 @@ verdict "sendfile to recvfile" cmp "$work/file" "$work/copy"
 pair "recv --interval 0.001" "send --bytes 2000000"
 verdict "how much has arrived is told on the way" grep -q '{"event":"interval","connection":0,"clock_s":' "$S"
 
-host='[::1]'
-pair "recv --ipv6" "send --bytes 1000000 --ipv6 --mss 1400"
-verdict "IPv6" equal "$S" received_digest "$C" sent_digest
-host=127.0.0.1
+if grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null; then
+    host='[::1]'
+    pair "recv --ipv6" "send --bytes 1000000 --ipv6 --mss 1400"
+    verdict "IPv6" equal "$S" received_digest "$C" sent_digest
+    host=127.0.0.1
+else
+    echo "skip  IPv6: this machine has no ::1"
+fi
 
 statuses=11
 pair "recv --error-signal --expect 20000000 $last" "send --bytes 20000000 --sndbuf 200000"

@@ -57,6 +57,17 @@ impl Inbox {
     }
 }
 
+/// The loopback addresses of this machine.
+fn families() -> Vec<&'static str> {
+    match std::net::UdpSocket::bind(IPV6) {
+        Ok(_) => vec![IPV4, IPV6],
+        Err(error) => {
+            println!("SKIPPED: no IPv6: {error}");
+            vec![IPV4]
+        }
+    }
+}
+
 fn sender(local: &str, options: Options) -> UdpSocket {
     UdpSocket::bind(local.parse().expect("an address"), options).expect("a socket")
 }
@@ -67,7 +78,7 @@ fn numbered(count: u8, size: usize) -> Vec<u8> {
 
 #[test]
 fn trains_arrive_whole_over_both_families() {
-    for local in [IPV4, IPV6] {
+    for local in families() {
         let mut inbox = Inbox::new(local, Options::default());
         let socket = sender(local, Options::default());
         let mut bytes = numbered(40, 1_472);
@@ -82,6 +93,9 @@ fn trains_arrive_whole_over_both_families() {
 
 #[test]
 fn a_dual_stack_socket_reports_ipv4_addresses_as_ipv4() {
+    if families() == [IPV4] {
+        return;
+    }
     for local in [IPV4, IPV6] {
         let mut inbox = Inbox::new("[::]:0", Options::default());
         let mut peer = Inbox::new(local, Options::default());
@@ -209,10 +223,12 @@ fn kernel_timestamps_come_when_requested() {
 fn receive_buffer_overflows_are_counted() {
     let inbox = Inbox::new(IPV4, Options { recv_buffer: 4_096, offload: false, ..Options::default() });
     let socket = sender(IPV4, Options::default());
-    for _ in 0..100 {
+    // A user keeps the larger buffer that the system gives. Half of what is sent does not fit into it.
+    let trains = 100 + 2 * inbox.socket.buffers()[0].got / 10_000;
+    for _ in 0..trains {
         let _ = socket.send(inbox.addr(), 1_000, &[0; 10_000]).unwrap();
     }
-    assert!(inbox.socket.recv_drops().unwrap() > 900);
+    assert!(inbox.socket.recv_drops().unwrap() as usize > 5 * trains);
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl Programs {
 
 /// A tree with what rsync -aHAX carries.
 const TREE: &str = "mkdir -p src/deep/empty && cd src && head -c 3000000 /dev/urandom > big && echo one > a && ln a same && ln -s a link && \
-                    truncate -s 500000 holes && touch -d 2001-02-03T04:05:06.789 a && chmod 640 deep && \
+                    truncate -s 500000 holes && touch -d 2001-02-03T04:05:06.789 a && chmod 750 deep && \
                     for i in $(seq 200); do echo $i > deep/$i; done && printf x > $'deep/n\\new \\377' && \
                     (setfattr -n user.note -v here a && setfacl -m u:1:r big || true) && cd ..";
 

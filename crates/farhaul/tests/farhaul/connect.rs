@@ -55,15 +55,12 @@ fn an_ipv4_address_in_the_form_of_ipv6_is_one() {
 
 #[test]
 fn a_port_of_both_families_reaches_peers_of_either() {
-    let everywhere = || match Endpoint::plain("[::]:0") {
-        Ok(endpoint) => Some(endpoint),
-        Err(error) => {
-            assert!(UdpSocket::bind("[::]:0").is_err(), "{error}");
-            println!("SKIPPED: this machine has no IPv6");
-            None
-        }
-    };
-    let Some((here, there)) = everywhere().zip(everywhere()) else { return };
+    // A system may have the family and no address of it.
+    if let Err(error) = UdpSocket::bind("[::1]:0") {
+        println!("SKIPPED: no ::1: {error}");
+        return;
+    }
+    let [here, there] = [(), ()].map(|()| Endpoint::plain("[::]:0").unwrap());
     let at = |host: &str, endpoint: &Endpoint| format!("{host}:{}", endpoint.local_addr().port());
     let listener = there.listen().unwrap();
     for host in ["127.0.0.1", "[::1]"] {
