@@ -278,8 +278,10 @@ class FarhaulFile(_Sized, _Ending):
         if self.closed:
             return
         if self.mode == "rb":
-            _warn_unclosed(self)
-            self.close()
+            try:
+                _warn_unclosed(self)
+            finally:
+                self.close()
             return
         # Wrappers in the same cycle of references may write until their own end, and whether an exception is on its way is hidden here.
         # So all is decided when nothing is left of this object but its attributes.
@@ -300,12 +302,15 @@ class FarhaulFile(_Sized, _Ending):
         elif sys.is_finalizing() or _has_ended():
             self._abandon("the interpreter ended before")
         else:
-            _warn_unclosed(self)
-            if self.fs.loop is _running_loop():
-                # This thread must not wait for its own loop.
-                threading.Thread(target=self.close, name="close").start()
-            else:
-                self.close()
+            try:
+                # It may be an error, by the program's settings.
+                _warn_unclosed(self)
+            finally:
+                if self.fs.loop is _running_loop():
+                    # This thread must not wait for its own loop.
+                    threading.Thread(target=self.close, name="close").start()
+                else:
+                    self.close()
 
     def _abandon(self, why: str = "") -> None:
         self._give_up()

@@ -278,12 +278,10 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
         With a function as ``on_error``, it is called with each failure, and may raise it.
         """
+        # What nobody takes to its end is closed by its loop, for which nobody may wait at the end of the program.
         steps = self._walk(path, maxdepth=maxdepth, topdown=topdown, **kwargs)
-        try:
-            while (step := self._sync(_next, steps)) is not None:
-                yield step
-        finally:
-            self._sync(steps.aclose)
+        while (step := self._sync(_next, steps)) is not None:
+            yield step
 
     async def _exists(self, path: str, **kwargs: Any) -> bool:
         try:

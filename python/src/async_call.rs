@@ -79,7 +79,7 @@ impl AsyncCall {
         let _passing = hold(py);
         let Poll::Ready(outcome) = polled else { return call.place.wait(py) };
         end(py, place.take());
-        log::pass_on(py);
+        log::pass_on_beside_result(py);
         Err(PyStopIteration::new_err((outcome(py)?,)))
     }
 

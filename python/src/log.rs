@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{LazyLock, Mutex, TryLockError};
 
 use farhaul_transfer::{Environment, Event};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::error::in_python;
@@ -67,23 +68,40 @@ pub(crate) fn say(level: Level, line: String) {
 }
 
 /// Passes on what was noted.
-pub(crate) fn pass_on(py: Python<'_>) {
+///
+/// # Errors
+/// A signal's handler ran meanwhile and raised, or what the program does with lines did.
+pub(crate) fn pass_on(py: Python<'_>) -> PyResult<()> {
     if LINES.waiting.load(Ordering::Acquire) == 0 || LINES.process != process::id() {
-        return;
+        return Ok(());
     }
     let lines: Vec<_> = match LINES.heard.try_lock() {
         Ok(heard) => heard.try_iter().collect(),
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().try_iter().collect(),
-        Err(TryLockError::WouldBlock) => return,
+        Err(TryLockError::WouldBlock) => return Ok(()),
     };
     LINES.waiting.fetch_sub(lines.len(), Ordering::AcqRel);
     let lines: Vec<_> = lines.into_iter().map(|(level, line)| (level as i32, line)).collect();
     let current = PyErr::take(py);
     let passed = py.import("farhaul._log").and_then(|log| log.call_method1("pass_on", (lines,)));
-    if let Err(error) = passed {
-        error.write_unraisable(py, None);
-    }
     if let Some(current) = current {
         current.restore(py);
+    }
+    passed.map(drop)
+}
+
+/// The same, where a result must not be lost. An interrupt comes again at the next chance.
+pub(crate) fn pass_on_beside_result(py: Python<'_>) {
+    if let Err(error) = pass_on(py) {
+        postpone(py, error);
+    }
+}
+
+/// Keeps an interrupt for later, and prints any other error.
+fn postpone(py: Python<'_>, error: PyErr) {
+    let is_kept = error.is_instance_of::<PyKeyboardInterrupt>(py)
+        && py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main")).is_ok();
+    if !is_kept {
+        error.write_unraisable(py, None);
     }
 }

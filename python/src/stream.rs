@@ -60,7 +60,7 @@ impl Stream {
         let (timeout, is_closed, block) = Default::default();
         let host = host.map(ToString::to_string).filter(|host| *host != peer);
         log::say(log::Level::Debug, format!("connected to {}", host.as_ref().unwrap_or(&peer)));
-        log::pass_on(py);
+        log::pass_on_beside_result(py);
         Self(OfProcess::new(Inner { held, local, peer, host, timeout, is_closed, block }))
     }
 }

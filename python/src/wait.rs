@@ -79,12 +79,13 @@ where
                 }
             }
         });
-        log::pass_on(py);
         // What is ready is returned, whatever a signal says: a byte that was read must not be lost.
         if let Some(value) = ready {
+            log::pass_on_beside_result(py);
             return Ok(Some(value));
         }
-        let signalled = py.check_signals();
+        // The handler of a signal may run while lines are passed on.
+        let signalled = log::pass_on(py).and_then(|()| py.check_signals());
         let is_over = limit.is_some_and(|limit| clock.now() >= Instant::ZERO + limit);
         if signalled.is_err() || is_over {
             detach(py, || future.set(None));

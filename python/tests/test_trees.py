@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -142,3 +144,14 @@ def test_tasks_walk_and_may_stop(fs, tree):
                 return found
 
     assert asyncio.run(first_two()) == ["/t", "/t/d00"]
+
+
+def test_a_walk_that_nobody_ends_keeps_no_program_from_its_end(server, tree):
+    host, port = server.address.split(":")
+    program = f"""
+from farhaul.fsspec import FarhaulFileSystem
+walk = FarhaulFileSystem({host!r}, {port}).walk("/t")
+print(next(walk)[0])
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "/t\n", "")

@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -134,3 +136,18 @@ def test_file_systems_and_files_show_their_host_and_no_key(server, root):
             assert repr(file) == f"<farhaul.FarhaulStreamedFile {url}/a%20b, rb>"
 
     asyncio.run(show())
+
+
+def test_a_dropped_file_is_whole_even_if_warnings_are_errors(server, root):
+    pytest.importorskip("fsspec")
+    host, port = server.address.split(":")
+    program = f"""
+from farhaul.fsspec import FarhaulFileSystem
+fs = FarhaulFileSystem({host!r}, {port})
+fs.open("/dropped", "wb").write(b"whole")
+fs.open("/dropped", "rb").read()
+"""
+    command = [sys.executable, "-W", "error::ResourceWarning", "-c", program]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0 and ran.stderr.count("ResourceWarning: unclosed") == 2, ran.stderr
+    assert (root / "dropped").read_bytes() == b"whole"
