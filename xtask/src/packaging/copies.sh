@@ -16,7 +16,7 @@ ln -s deep/1 from/link
 
 # The server is the first one, and the client the second.
 both_ways() {
-    rm -rf served fetched
+    rm -rf served fetched told
     mkdir served
     $1 serve --root served --listen 127.0.0.1:9000 > told 2>&1 &
     server=$!

@@ -44,6 +44,7 @@ const WAYS: &[Way] = &[
             "plain",
             "protocol",
             "rate",
+            "background",
             "mtu",
             "timeout",
             "connect_timeout",
@@ -61,6 +62,7 @@ const WAYS: &[Way] = &[
             "json",
             "plain",
             "protocol",
+            "background",
             "buffer",
             "timeout",
             "connect_timeout",
@@ -281,6 +283,8 @@ mod tests {
         for command in [
             "farhaul copy --plain tsunami://h/x to --rate 5mbit --mtu 1400 --interval 1s --json",
             "farhaul copy --plain rbudp://h/x to --buffer 1MB --timeout 3s -q",
+            // It gives way with its processor and its disk.
+            "farhaul copy --plain --background tsunami://h/x to",
             "farhaul pipe --plain --protocol sabul --listen :1 --rate 5mbit --buffer 1MB",
             "farhaul pipe --plain --protocol sabul --connect h:1 --connect-timeout 3s",
             "farhaul pipe --rendezvous --listen :1 --connect h:1 --connect-timeout 3s",

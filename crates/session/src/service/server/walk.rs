@@ -15,6 +15,8 @@ use super::jobs::{Job, Turn};
 
 /// Entries that one step reads.
 const PER_STEP: usize = 256;
+/// Entries that a step reads while [`MOST_WAITING`] is reached.
+const PER_FULL_STEP: usize = 8;
 /// Steps of one turn, so that a slow disk does not keep other requests waiting for long.
 const PER_TURN: usize = 16;
 /// Most bytes of names that wait to be visited. Directories beyond them are read a second time.
@@ -141,11 +143,12 @@ impl Walk {
             return self.full(last);
         }
         for mut entry in page.entries {
+            let (before, room) = (self.pending.len(), self.room);
             entry.info.reduce_to(self.offered);
             if !self.put(|out| put_entry(out, &entry)) {
                 return self.full(last);
             }
-            last = entry.name.as_bytes().to_vec();
+            let previous = std::mem::replace(&mut last, entry.name.as_bytes().to_vec());
             if !self.is_visited(&entry) {
                 continue;
             }
@@ -154,7 +157,10 @@ impl Walk {
                 Err(error) => {
                     let failure = Failure::new(FailCode::NameRefused, format!("{}: {error}", entry.name));
                     if !self.put(|out| put_failure(out, &failure)) {
-                        return self.full(last);
+                        // The next answer begins with the entry, so that it has both.
+                        self.pending.truncate(before);
+                        self.room = room;
+                        return self.full(previous);
                     }
                 }
             }
@@ -244,7 +250,9 @@ impl Walk {
     /// Reads the directory again for those in it that are not known: behind a cursor, or because they were too many.
     fn scan<F: Files>(&mut self, files: &mut F) -> Result<(), Failure> {
         let scanned = std::mem::take(&mut self.level().scanned);
-        let page = match files.list(&self.place, &self.path, &scanned, PER_STEP) {
+        // However deep the tree is, its levels together stay near the bound.
+        let most = if self.waiting < MOST_WAITING { PER_STEP } else { PER_FULL_STEP };
+        let page = match files.list(&self.place, &self.path, &scanned, most) {
             Ok(page) => page,
             Err(failure) if is_gone(&failure) => ListPage::default(),
             // The records of its entries went before, and those of others may have.
