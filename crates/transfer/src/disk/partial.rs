@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use farhaul_session::{CHUNK_LEN, ChunkDigest, Component, Entry, FailCode, Failure, chunk_count, chunk_range};
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, RenameFlags, fallocate, flock};
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
 
 use super::claims::Claims;
@@ -25,6 +25,9 @@ use super::temporary::{journal_of, temporary_name};
 
 /// The mode of an incomplete file.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// Names that are tried for a file that others take at once. Each of them looks for remains only when it begins a file.
+const ATTEMPTS: usize = 8;
 
 /// An incomplete file. If it is dropped before its commit or removal, the bytes that arrived stay under the temporary name,
 /// without the space that was reserved for others. Without any bytes, it is removed.
@@ -76,10 +79,7 @@ impl Partial {
         claims: Arc<Claims>,
     ) -> Result<Self, Failure> {
         check_limit(size)?;
-        let temporary = temporary_name(&name)?;
-        let made = directory.make_file(&temporary);
-        let file = made.map_err(|error| cannot_make("file", &directory, error))?;
-        lock(&file);
+        let (temporary, file) = make_locked(&directory, &name)?;
         let inode = rustix::fs::fstat(&file).map(|stat| stat.st_ino).map_err(|error| failure("read", error));
         // Holes in reserved space would take room.
         let reserve = |file| if is_sparse { Ok(Reservation::none()) } else { Reservation::begin(file, size) };
@@ -360,6 +360,10 @@ impl Partial {
     pub(super) fn remove(&mut self) {
         self.is_over = true;
         remains::remove(&self.directory, &self.temporary, &self.file);
+        if let Notes::Open(_) = self.journal {
+            // Somebody else may have removed the file alone.
+            remains::remove_orphan(&self.directory, &journal_of(&self.temporary));
+        }
     }
 }
 
@@ -460,53 +464,22 @@ fn verify(file: &File, digest: &farhaul_session::Digest, ends: &Ends) -> Result<
     }
 }
 
-/// Locks an incomplete file. On file systems without locks, two copies to one target at a time may disturb each other: each
-/// of them ends with a whole file or an error all the same.
-fn lock(file: &File) {
-    let _ = flock(file, FlockOperation::NonBlockingLockExclusive);
+/// Makes an incomplete file, and locks it. Before it is locked, another copy to the same target may take it for a remain and remove
+/// it: then a new one is made. On file systems without locks, two copies to one target at a time may disturb each other: each of them
+/// ends with a whole file or an error all the same.
+fn make_locked(directory: &Directory, name: &Component) -> Result<(Component, File), Failure> {
+    let mut attempts = 0;
+    loop {
+        let temporary = temporary_name(name)?;
+        let file = directory.make_file(&temporary).map_err(|error| cannot_make("file", directory, error))?;
+        let is_taken = flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+            || rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 0);
+        attempts += 1;
+        if !is_taken || attempts == ATTEMPTS {
+            return Ok((temporary, file));
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    #[test]
-    fn a_full_disk_is_reported_with_the_name_of_the_incomplete_file() {
-        let directory = Arc::new(Directory::open(Path::new("/dev")).unwrap());
-        let file = File::options().write(true).open("/dev/full").unwrap();
-        let name = Component::new(b"tape\n1").unwrap();
-        let temporary = temporary_name(&name).unwrap();
-        let space = Reservation::begin(&file, 0).unwrap();
-        let (end, claims, journal) = (Cell::new(1), Arc::default(), Notes::None);
-        let (basis, is_continued, is_over, size) = (None, false, false, 2);
-        let partial = Partial {
-            directory,
-            file,
-            temporary,
-            name,
-            space,
-            end,
-            size,
-            journal,
-            noted: Vec::new(),
-            basis,
-            is_continued,
-            is_over,
-            claims,
-        };
-        let failure = partial.write(1, b"x").unwrap_err();
-        assert_eq!(failure.code, FailCode::NoSpace);
-        assert!(failure.message.contains(" .tape\\n1.") && failure.message.ends_with(".fhpart"), "{failure}");
-    }
-
-    #[test]
-    fn a_file_is_read_again_until_the_copy_ends() {
-        let looks = std::sync::atomic::AtomicU32::new(0);
-        let ends = Ends::when(move || looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 2);
-        let endless = File::open("/dev/zero").unwrap();
-        let failure = verify(&endless, &farhaul_session::Digest::of(b""), &ends).unwrap_err();
-        assert_eq!(failure.code, FailCode::GivenUp);
-    }
-}
+mod tests;

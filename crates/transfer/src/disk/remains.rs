@@ -175,7 +175,7 @@ pub(super) fn remove(directory: &Directory, temporary: &Component, file: &File) 
 }
 
 /// Removes a journal whose file is gone.
-fn remove_orphan(directory: &Directory, journal: &Component) {
+pub(super) fn remove_orphan(directory: &Directory, journal: &Component) {
     let Some(partial) = partial_of(journal) else { return };
     if matches!(directory.stat(&partial), Err(Errno::NOENT))
         && directory.open_to_write(journal).is_ok_and(|file| may_remove(&file))
