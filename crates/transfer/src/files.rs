@@ -282,7 +282,7 @@ impl RemoteFiles {
     }
 
     /// Begins a file that is written in pieces. It appears with [`RemoteWriter::finish`], or not at all. [`MAX_PUTS`](farhaul_session::MAX_PUTS)
-    /// files can be under way at a time, and 8 with an older server: another one waits for the end of one of them.
+    /// files can be under way at a time, and 8 with an older server. Another one waits until one of them has ended.
     ///
     /// # Errors
     /// The connection is lost. A file that cannot be made fails with its first pieces, or at its end.
