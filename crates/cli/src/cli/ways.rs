@@ -23,63 +23,44 @@ struct Way {
 /// Identifiers of options.
 enum Options {
     Lost(&'static [&'static str]),
-    /// All others are lost, those that are added later as well.
-    Kept(&'static [&'static str]),
+    /// Those that similar ways keep, and those of this one. All others are lost, those that are added later as well.
+    Kept(&'static [&'static str], &'static [&'static str]),
 }
 use Options::{Kept, Lost};
 
 const LISTENING: &[&str] = &["serve", "bench", "pipe"];
 const KEYS: &[&str] = &["key", "host_key", "host_key_policy"];
 
+/// What copies from original programs keep.
+const ORIGINAL_COPY: &[&str] =
+    &["places", "list", "quiet", "interval", "json", "plain", "protocol", "background", "timeout", "connect_timeout"];
+/// What streams of original programs keep.
+const ORIGINAL_STREAM: &[&str] = &["json", "plain", "protocol", "buffer", "timeout"];
+
 const WAYS: &[Way] = &[
     Way {
         verbs: &["copy"],
         is: |options| has_original(options, Scheme::Tsunami),
-        options: Kept(&[
-            "places",
-            "list",
-            "quiet",
-            "interval",
-            "json",
-            "plain",
-            "protocol",
-            "rate",
-            "background",
-            "mtu",
-            "timeout",
-            "connect_timeout",
-        ]),
+        options: Kept(ORIGINAL_COPY, &["rate", "mtu"]),
         why: "has no effect on a copy from an original Tsunami server, which only gives its files",
     },
     Way {
         verbs: &["copy"],
         is: |options| has_original(options, Scheme::Rbudp),
-        options: Kept(&[
-            "places",
-            "list",
-            "quiet",
-            "interval",
-            "json",
-            "plain",
-            "protocol",
-            "background",
-            "buffer",
-            "timeout",
-            "connect_timeout",
-        ]),
+        options: Kept(ORIGINAL_COPY, &["buffer"]),
         why: "has no effect on a copy from an original RBUDP sender, which only gives its file, at its own rate",
     },
     // An original sender has no ear for a cap.
     Way {
         verbs: &["pipe"],
         is: |options| speaks(options, "sabul") && is_typed(options, "connect"),
-        options: Kept(&["connect", "json", "plain", "protocol", "buffer", "timeout", "connect_timeout"]),
+        options: Kept(ORIGINAL_STREAM, &["connect", "connect_timeout"]),
         why: "has no effect on a stream from a SABUL sender: its law and its rate are settings of the sender, the other side",
     },
     Way {
         verbs: &["pipe"],
         is: |options| speaks(options, "sabul") && is_typed(options, "listen"),
-        options: Kept(&["listen", "json", "plain", "protocol", "rate", "buffer", "timeout"]),
+        options: Kept(ORIGINAL_STREAM, &["listen", "rate"]),
         why: "has no effect on a stream to a SABUL receiver, whose rules govern it",
     },
     Way {
@@ -175,7 +156,7 @@ impl Options {
     fn lose(&self, id: &str) -> bool {
         match self {
             Lost(lost) => lost.contains(&id),
-            Kept(kept) => !kept.contains(&id),
+            Kept(shared, own) => !shared.contains(&id) && !own.contains(&id),
         }
     }
 }
@@ -237,8 +218,11 @@ mod tests {
     fn every_option_of_the_table_is_one_of_its_verb() {
         let command = Cli::command();
         for way in WAYS {
-            let (Lost(ids) | Kept(ids)) = way.options;
-            for id in ids {
+            let (ids, more) = match way.options {
+                Lost(ids) => (ids, &[][..]),
+                Kept(shared, own) => (shared, own),
+            };
+            for id in ids.iter().chain(more) {
                 let has = |verb: &&str| {
                     let verb = command.find_subcommand(verb).unwrap();
                     verb.get_arguments().any(|arg| arg.get_id() == *id)
