@@ -64,3 +64,26 @@ def test_the_next_attempt_of_a_copy_is_a_warning_while_it_waits(caplog, tmp_path
     server.close()
     copying.join()
     assert any("next attempt follows" in line for line in said(caplog, logging.WARNING))
+
+
+def test_an_interrupt_while_a_line_is_logged_ends_the_wait():
+    program = """
+import logging, signal, socket
+import farhaul
+
+class Interrupts(logging.Handler):
+    def emit(self, record):
+        signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+logging.getLogger("farhaul").addHandler(Interrupts())
+logging.getLogger("farhaul").setLevel(logging.DEBUG)
+silent = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+silent.bind(("127.0.0.1", 0))
+try:
+    farhaul.connect("127.0.0.1:%d" % silent.getsockname()[1], plain=True, connect_timeout=50)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=40)
+    assert (ran.stdout, ran.stderr) == ("interrupted\n", "")
