@@ -59,14 +59,19 @@ pub(super) fn departing() -> usize {
     DEPARTING.lock().unwrap_or_else(PoisonError::into_inner).len()
 }
 
-/// Opens a port at `address`. If this process dropped its last handle of such a port a moment ago, it waits until that is closed.
+/// Opens a port at `address`. If this process dropped its last handle of such a port before, it waits until that is closed.
 ///
 /// # Errors
 /// Those of `open`.
 pub(crate) fn once_closed<R>(address: SocketAddr, mut open: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     let number = Some(address.port());
+    // Asked before the attempt: the port may be closed between a refusal and a later question.
+    let is_departing = DEPARTING.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
     match open() {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse && wait_while(|ports| ports.contains(&number)) => open(),
+        Err(error) if is_departing && error.kind() == io::ErrorKind::AddrInUse => {
+            wait_while(|ports| ports.contains(&number));
+            open()
+        }
         opened => opened,
     }
 }
@@ -82,13 +87,32 @@ pub(crate) fn once_closed<R>(address: SocketAddr, mut open: impl FnMut() -> io::
 ///
 /// Never waits longer than three seconds. Returns at once if no connection is closing.
 pub fn wait_idle() {
-    // The caller cannot use the result, which tells whether something departed.
-    let _ = wait_while(|departing| !departing.is_empty());
+    wait_while(|departing| !departing.is_empty());
 }
 
-fn wait_while(mut waits: impl FnMut(&mut Vec<Option<u16>>) -> bool) -> bool {
-    let mut departing = DEPARTING.lock().unwrap_or_else(PoisonError::into_inner);
-    let must_wait = waits(&mut departing);
+fn wait_while(waits: impl FnMut(&mut Vec<Option<u16>>) -> bool) {
+    let departing = DEPARTING.lock().unwrap_or_else(PoisonError::into_inner);
     drop(LEFT.wait_timeout_while(departing, LONGEST_WAIT, waits));
-    must_wait
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
+
+    use super::*;
+
+    #[test]
+    fn a_port_that_is_closed_just_after_its_number_was_refused_is_opened() {
+        // No port that a socket of another test could get from the system.
+        let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        let mut departure = Some(Departure::of_port(address.port()));
+        let open = || match departure.take() {
+            Some(closed) => {
+                drop(closed);
+                Err(io::ErrorKind::AddrInUse.into())
+            }
+            None => Ok(()),
+        };
+        once_closed(address, open).unwrap();
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -185,6 +185,19 @@ impl Directory {
     pub(super) fn make_file(&self, name: &Component) -> Result<File, Errno> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(File::from(rustix::fs::openat(&self.handle, &*self.spelled(name), flags, PRIVATE_FILE)?))
+    }
+
+    /// Creates a file without a name that only its owner may access. Not all file systems have such files.
+    pub(super) fn make_unnamed_file(&self) -> Result<File, Errno> {
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+        Ok(File::from(rustix::fs::openat(&self.handle, c".", flags, PRIVATE_FILE)?))
+    }
+
+    /// Gives a file without a name its name here. Fails if the name exists.
+    pub(super) fn name_file(&self, file: &File, name: &Component) -> Result<(), Errno> {
+        // By a handle alone, only root may do so.
+        let there = format!("/proc/self/fd/{}", file.as_raw_fd());
+        rustix::fs::linkat(CWD, there, &self.handle, &*self.spelled(name), AtFlags::SYMLINK_FOLLOW)
     }
 
     /// Opens a file for reading. Neither a pipe nor a device makes it wait.

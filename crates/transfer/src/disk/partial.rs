@@ -26,9 +26,6 @@ use super::temporary::{journal_of, temporary_name};
 /// The mode of an incomplete file.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Names that are tried for a file that others take at once. Each of them looks for remains only when it begins a file.
-const ATTEMPTS: usize = 8;
-
 /// An incomplete file. If it is dropped before its commit or removal, the bytes that arrived stay under the temporary name,
 /// without the space that was reserved for others. Without any bytes, it is removed.
 ///
@@ -464,21 +461,37 @@ fn verify(file: &File, digest: &farhaul_session::Digest, ends: &Ends) -> Result<
     }
 }
 
-/// Makes an incomplete file, and locks it. Before it is locked, another copy to the same target may take it for a remain and remove
-/// it: then a new one is made. On file systems without locks, two copies to one target at a time may disturb each other: each of them
-/// ends with a whole file or an error all the same.
-fn make_locked(directory: &Directory, name: &Component) -> Result<(Component, File), Failure> {
-    let mut attempts = 0;
-    loop {
-        let temporary = temporary_name(name)?;
-        let file = directory.make_file(&temporary).map_err(|error| cannot_make("file", directory, error))?;
-        let is_taken = flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
-            || rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 0);
-        attempts += 1;
-        if !is_taken || attempts == ATTEMPTS {
-            return Ok((temporary, file));
-        }
+/// An incomplete file and its temporary name.
+type Made = (Component, File);
+
+/// Makes an incomplete file, and locks it. Before it is locked, another copy to the same target may take it for a remain and
+/// remove it. Then a new one is made that has no name until it is locked, where the file system can. On file systems without
+/// locks, two copies to one target at a time may disturb each other: each of them ends with a whole file or an error all the same.
+fn make_locked(directory: &Directory, name: &Component) -> Result<Made, Failure> {
+    let (made, is_taken) = make_named(directory, name)?;
+    if !is_taken {
+        return Ok(made);
     }
+    make_unnamed(directory, name).or_else(|_| Ok(make_named(directory, name)?.0))
+}
+
+/// Returns whether another copy has locked or removed it, too.
+fn make_named(directory: &Directory, name: &Component) -> Result<(Made, bool), Failure> {
+    let temporary = temporary_name(name)?;
+    let file = directory.make_file(&temporary).map_err(|error| cannot_make("file", directory, error))?;
+    let is_locked = flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
+    let is_taken = is_locked || rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 0);
+    Ok(((temporary, file), is_taken))
+}
+
+fn make_unnamed(directory: &Directory, name: &Component) -> Result<Made, Failure> {
+    let temporary = temporary_name(name)?;
+    let named = directory.make_unnamed_file().and_then(|file| {
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        directory.name_file(&file, &temporary)?;
+        Ok(file)
+    });
+    Ok((temporary, named.map_err(|error| cannot_make("file", directory, error))?))
 }
 
 #[cfg(test)]
