@@ -11,6 +11,7 @@ mod interop;
 mod libudt;
 mod packages;
 mod packaging;
+mod public_items;
 mod python;
 mod sections;
 mod suite;
@@ -27,6 +28,11 @@ use workspace::Workspace;
 const VERBS: &[Verb] = &[
     Verb { name: "test", run: test::run, help: "run all checks required before a merge; --long: and before a release" },
     Verb { name: "tidy", run: tidy::run, help: "check the crate graph, names and links, and list the longest files" },
+    Verb {
+        name: "public",
+        run: public_items::run,
+        help: "compare the public items of each crate with their files; --write",
+    },
     Verb { name: "citations", run: citations::run, help: "list citations and check them against the bibliography" },
     Verb { name: "interop", run: interop::run, help: "run only the tests against the reference library" },
     Verb {

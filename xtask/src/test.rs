@@ -8,7 +8,7 @@ use crate::sections::{CheckStatus, Sections, succeed};
 use crate::suite::{Extent, Report, Suite, Surroundings, documentation};
 use crate::torture::{Checked, Company};
 use crate::workspace::{Package, Workspace};
-use crate::{citations, interop, packages, packaging, python, tidy, torture};
+use crate::{citations, interop, packages, packaging, public_items, python, tidy, torture};
 
 /// Crates without access to the system.
 const SYSTEM_FREE: &[&str] = &["units", "wire", "cc", "netem", "proto", "protocols", "session"];
@@ -88,11 +88,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         documentation::run(workspace, &features, &mut report)?;
         Ok(CheckStatus::Passed)
     });
-    sections.section("documentation", || {
-        let mut command = workspace.cargo();
-        command.args(["doc", "--workspace", "--no-deps"]).args(&features).env("RUSTDOCFLAGS", "-D warnings");
-        succeed(&mut command)
-    });
+    sections.section("documentation", || public_items::check(workspace, &features));
     sections.section("crates without a system", || without_system(workspace));
     let result = sections.finish();
     report.print();

@@ -8,6 +8,8 @@ mod links;
 
 use anyhow::{Result, ensure};
 
+pub(crate) use self::budget::Budgets;
+
 use crate::sections::CheckStatus;
 use crate::workspace::Workspace;
 

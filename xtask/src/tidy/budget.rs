@@ -11,36 +11,54 @@ const BUDGETS: &str = "docs/architecture/budget.txt";
 /// Lines by which a crate may be below its budget. What was deleted beyond them is given back.
 const SLACK: usize = 150;
 
-/// Compares, and returns a fault for each crate that is above its budget, far below it, or without one.
+/// Compares the production lines of each crate.
 pub(super) fn faults(workspace: &Workspace) -> Result<Vec<String>> {
-    let budgets = parse(&workspace.text(BUDGETS)?).with_context(|| BUDGETS.to_owned())?;
     let lines = production_lines(workspace)?;
     println!("production lines: {}", lines.values().sum::<usize>());
-    let judge = |(name, &lines): (&String, &usize)| match budgets.get(name) {
-        None => Some(format!("crate {name} has {lines} production lines, and no budget in {BUDGETS}")),
-        Some(&budget) if lines > budget => Some(format!(
-            "crate {name} has {lines} production lines, {} above its budget: delete some, or change {BUDGETS} and say why",
-            lines - budget
-        )),
-        Some(&budget) if lines + SLACK < budget => {
-            Some(format!("crate {name} has {lines} production lines: lower its budget of {budget} in {BUDGETS}"))
-        }
-        Some(_) => None,
-    };
-    let gone = budgets.keys().filter(|name| !lines.contains_key(*name));
-    let gone = gone.map(|name| format!("{BUDGETS} has a crate {name}, which is not there"));
-    Ok(lines.iter().filter_map(judge).chain(gone).collect())
+    Budgets { file: BUDGETS, unit: "production lines", slack: SLACK }.faults(workspace, &lines)
 }
 
-/// One crate per line: its name and its lines. `#` begins a comment, which says why.
+/// A file with a number for each crate.
+#[derive(Debug)]
+pub(crate) struct Budgets<'a> {
+    pub(crate) file: &'a str,
+    /// What it counts.
+    pub(crate) unit: &'a str,
+    /// By how much a crate may be below.
+    pub(crate) slack: usize,
+}
+
+impl Budgets<'_> {
+    /// Returns a fault for each crate that is above its budget, far below it, or without one.
+    pub(crate) fn faults(&self, workspace: &Workspace, counts: &BTreeMap<String, usize>) -> Result<Vec<String>> {
+        let Self { file, unit, slack } = self;
+        let budgets = parse(&workspace.text(Path::new(file))?).with_context(|| (*file).to_owned())?;
+        let judge = |(name, &count): (&String, &usize)| match budgets.get(name) {
+            None => Some(format!("crate {name} has {count} {unit}, and no budget in {file}")),
+            Some(&budget) if count > budget => Some(format!(
+                "crate {name} has {count} {unit}, {} above its budget: delete some, or change {file} and say why",
+                count - budget
+            )),
+            Some(&budget) if count + slack < budget => {
+                Some(format!("crate {name} has {count} {unit}: lower its budget of {budget} in {file}"))
+            }
+            Some(_) => None,
+        };
+        let gone = budgets.keys().filter(|name| !counts.contains_key(*name));
+        let gone = gone.map(|name| format!("{file} has a crate {name}, which is not there"));
+        Ok(counts.iter().filter_map(judge).chain(gone).collect())
+    }
+}
+
+/// One crate per line: its name and its number. `#` begins a comment, which says why.
 fn parse(text: &str) -> Result<BTreeMap<String, usize>> {
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     lines
         .filter(|line| !line.is_empty())
         .map(|line| {
             let (name, budget) =
-                line.split_once(' ').with_context(|| format!("'{line}' is no crate with its lines"))?;
-            Ok((name.to_owned(), budget.trim().parse().with_context(|| format!("the lines of '{name}'"))?))
+                line.split_once(' ').with_context(|| format!("'{line}' is no crate with its number"))?;
+            Ok((name.to_owned(), budget.trim().parse().with_context(|| format!("the number of '{name}'"))?))
         })
         .collect()
 }
