@@ -6,6 +6,7 @@
 mod acl;
 mod asked;
 mod by_names;
+mod caps;
 mod claims;
 mod clean;
 mod commits;
@@ -51,10 +52,12 @@ mod time_steps;
 mod umask;
 mod unfinished;
 
+pub(crate) use caps::{Caps, ScratchClaim};
 pub use clean::{Cleaned, clean};
 pub use descriptors::copies_at_a_time;
 pub use directory::Directory;
 pub(crate) use ends::Ends;
+pub use files::FileChange;
 pub(crate) use files::{DiskFiles, Guard, Reach, Right, Unguarded};
 pub(crate) use filters::Filters;
 pub(crate) use held::{Held, HeldDirectories, Place};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use farhaul::{Rate, Stats};
 use farhaul_session::{Change, Digest, Entry, Failure, ShownPath, Side};
 
+pub use crate::disk::FileChange;
 use crate::error::Error;
 use crate::report::Report;
 
@@ -72,20 +73,6 @@ pub enum Event<'a> {
     Warning(&'a str),
     /// Something that people may want to know.
     Note(&'a str),
-}
-
-/// What a request of the file service has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FileChange<'a> {
-    /// A file was written or copied, with so many bytes. A copy may have no digest.
-    Written(u64, Option<&'a Digest>),
-    /// A directory was made.
-    Made,
-    /// An entry was removed, with everything in it.
-    Removed,
-    /// An entry got this name.
-    Renamed,
 }
 
 /// What a copy waits for.

@@ -10,6 +10,7 @@
 //! | `hosting` | one session, from its request to its report |
 //! | `permissions` | what a client may do here |
 //! | `capped` | the caps of a client's key, as a source or store |
+//! | `store_caps` | the same for what a store keeps beside the files |
 //! | `older` | sessions of clients that were killed, and repeat their copies |
 //! | `files` | sessions of the file service, and what their clients may do |
 //! | `plain` | clients without keys beside those with keys |
@@ -25,6 +26,7 @@ pub(crate) mod opening;
 mod permissions;
 mod places;
 mod plain;
+mod store_caps;
 
 use std::io;
 use std::net::SocketAddr;
@@ -46,6 +48,7 @@ use self::hosting::Hosting;
 use self::listener::{Caller, Callers, Limits};
 use self::older::RunningCopies;
 use self::permissions::Permissions;
+use self::store_caps::StoreCaps;
 use crate::connect;
 use crate::copy::missing::{Missing, select};
 use crate::copy::partial::Target;
@@ -275,7 +278,7 @@ impl Serving<'_> {
             let store = store.under_rules(&push.rules, false).waiting_by(patience).waiting_for_locks(wait);
             let ends = ends(&caller.stream, environment);
             let permit = Arc::new(permit.ending_by(ends.clone()));
-            let store = store.ending_by(ends).within_caps(Arc::clone(&permit), clock);
+            let store = store.ending_by(ends).within_caps(Arc::new(StoreCaps::new(Arc::clone(&permit), clock)));
             Ok(Capped::new(store, permit, clock, holding.clone()).munging_links(munges_links))
         };
         if let Some((report, result)) = self.hosting.receive(caller, None, (&push.target, &target), open, &holding) {

@@ -11,6 +11,7 @@
 //! | `rename` | another name for an entry |
 //! | `removal`, `duplicate` | work in steps: removing a tree, copying a file |
 
+mod change;
 mod duplicate;
 mod listing;
 mod new_file;
@@ -30,6 +31,7 @@ use farhaul_session::{
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
+pub use self::change::FileChange;
 use self::duplicate::Duplicate;
 use self::listing::Listing;
 pub(crate) use self::new_file::NewFile;
@@ -41,7 +43,6 @@ use super::failure::failure;
 use super::owners::OwnerNames;
 use super::target::words;
 use super::temporary::refuse_reserved;
-use crate::event::FileChange;
 
 /// Files that count once, however many ranges of them are read: as many as a client reads at a time. And files that were written here
 /// and are read right away.
@@ -64,9 +65,9 @@ pub(crate) struct DiskFiles<'a, G> {
 
 /// Work in steps.
 #[derive(Debug)]
-pub(crate) enum Work {
+pub(crate) enum Work<C> {
     Removal(Removal, ServicePath),
-    Duplicate(Box<Duplicate>),
+    Duplicate(Box<Duplicate<C>>),
 }
 
 impl<'a, G: Guard> DiskFiles<'a, G> {
@@ -106,8 +107,8 @@ impl<'a, G: Guard> DiskFiles<'a, G> {
 
 impl<G: Guard> Files for DiskFiles<'_, G> {
     type Reading = OpenFile;
-    type Writing = NewFile;
-    type Work = Work;
+    type Writing = NewFile<G::Claim>;
+    type Work = Work<G::Claim>;
 
     fn stat(&mut self, place: &ServicePath) -> Result<FileInfo, Failure> {
         match self.reach.parent(place, (&self.guard, Right::Read))? {
@@ -161,19 +162,19 @@ impl<G: Guard> Files for DiskFiles<'_, G> {
         Ok(count)
     }
 
-    fn create(&mut self, put: &Put) -> Result<NewFile, Failure> {
+    fn create(&mut self, put: &Put) -> Result<NewFile<G::Claim>, Failure> {
         let (directory, name) = self.new_place(&put.place, put.parents)?;
         let claim = self.guard.claim(put.size.unwrap_or(0))?;
         self.guard.charge_file()?;
         NewFile::begin((directory, name), put, claim)
     }
 
-    fn write(&mut self, file: &mut NewFile, bytes: &[u8]) -> Result<(), Failure> {
+    fn write(&mut self, file: &mut NewFile<G::Claim>, bytes: &[u8]) -> Result<(), Failure> {
         self.guard.charge_claimed(bytes.len(), file.claim())?;
         file.write(bytes)
     }
 
-    fn commit(&mut self, file: NewFile, digest: &Digest) -> Result<(), Failure> {
+    fn commit(&mut self, file: NewFile<G::Claim>, digest: &Digest) -> Result<(), Failure> {
         let (place, size, whole) = file.commit()?;
         remember(&mut self.whole, whole);
         self.guard.changed(&place, FileChange::Written(size, Some(digest)));
@@ -211,13 +212,13 @@ impl<G: Guard> Files for DiskFiles<'_, G> {
         Ok(())
     }
 
-    fn remove(&mut self, request: &Remove) -> Result<Work, Failure> {
+    fn remove(&mut self, request: &Remove) -> Result<Work<G::Claim>, Failure> {
         let (directory, name) = self.parent(&request.place, Right::Delete)?;
         let removal = Removal::begin(directory, name, request.removing)?;
         Ok(Work::Removal(removal, request.place.clone()))
     }
 
-    fn copy(&mut self, places: &Move) -> Result<Work, Failure> {
+    fn copy(&mut self, places: &Move) -> Result<Work<G::Claim>, Failure> {
         let source = self.open(&places.from)?;
         let (directory, name) = self.new_place(&places.to, places.parents)?;
         let size = size(source.before());
@@ -235,7 +236,7 @@ impl<G: Guard> Files for DiskFiles<'_, G> {
         Ok(Work::Duplicate(Box::new(Duplicate::new(source, target))))
     }
 
-    fn step(&mut self, work: &mut Work) -> Result<Progressing, Failure> {
+    fn step(&mut self, work: &mut Work<G::Claim>) -> Result<Progressing, Failure> {
         match work {
             Work::Removal(removal, place) => {
                 let stepped = removal.step()?;

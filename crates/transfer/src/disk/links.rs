@@ -18,7 +18,6 @@ use super::properties::{Wanted, Writer};
 use super::source_file::size;
 use super::target::words;
 use super::temporary::temporary_name;
-use crate::keys::Exhausted;
 
 /// Makes a symbolic link, or replaces one that leads elsewhere.
 pub(super) fn make_symlink(
@@ -167,7 +166,7 @@ pub(super) fn copy_first(
     first: &StoredPlace,
     there: Option<Stat>,
     (writer, patience, ends): (&Writer, Option<&Patience>, &Ends),
-    charge: impl FnOnce(u64) -> Result<(), Exhausted>,
+    charge: impl FnOnce(u64) -> Result<(), Failure>,
 ) -> Result<Option<(Partial, Wanted)>, Failure> {
     let file = first.directory.open_file(&first.name).map_err(|error| failure("open its first name", error))?;
     let stat = rustix::fs::fstat(&file).map_err(|error| failure("read its first name", error))?;

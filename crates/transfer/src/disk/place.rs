@@ -6,6 +6,7 @@ use std::sync::Arc;
 use farhaul_session::{Component, Entry, EntryId, EntryKind, FailCode, Failure, Made, RelPath, Scratch};
 use rustix::io::Errno;
 
+use super::caps::Caps;
 use super::claims::Claims;
 use super::directory::{Directory, Identity};
 use super::failure::failure;
@@ -15,7 +16,6 @@ use super::scratch::scratch_in;
 use super::target::Target;
 use super::temporary::refuse_reserved;
 use super::umask::umask;
-use crate::keys::Permit;
 
 /// Rights of the owner. The owner's next copy must enter an incomplete directory.
 const OWNER: u32 = 0o700;
@@ -40,7 +40,7 @@ pub(super) struct Places {
     /// The directory used last.
     last: Option<(RelPath, Arc<Directory>)>,
     /// The caps of the peer's key.
-    permit: Arc<Permit>,
+    caps: Option<Arc<dyn Caps>>,
 }
 
 /// A directory whose content is incomplete.
@@ -97,7 +97,7 @@ impl Places {
             umask: umask(),
             directories: BTreeMap::new(),
             last: None,
-            permit: Arc::default(),
+            caps: None,
         }
     }
 
@@ -222,13 +222,13 @@ impl Places {
     }
 
     /// Counts scratch files against these caps from now on.
-    pub(super) fn count_scratch(&mut self, permit: Arc<Permit>) {
-        self.permit = permit;
+    pub(super) fn count_scratch(&mut self, caps: Arc<dyn Caps>) {
+        self.caps = Some(caps);
     }
 
     /// A file without a name in the target.
     pub(super) fn scratch(&self) -> Result<Box<dyn Scratch>, Failure> {
-        scratch_in(&self.root, Arc::clone(&self.permit))
+        scratch_in(&self.root, self.caps.as_deref())
     }
 
     /// The directory at this path of the session, or the root.

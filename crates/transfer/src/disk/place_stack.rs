@@ -71,7 +71,7 @@ mod tests {
             let (parent, name) = entry(number);
             let scratch = || {
                 files += 1;
-                scratch_in(&here, std::sync::Arc::default())
+                scratch_in(&here, None)
             };
             stack.push(&parent, &name, scratch).unwrap();
         }

@@ -87,7 +87,7 @@ mod tests {
             let directory = if number % 3 == 0 { &other } else { &one };
             let scratch = || {
                 files += 1;
-                scratch_in(&here, std::sync::Arc::default())
+                scratch_in(&here, None)
             };
             seen.note(directory.clone(), &component(number, true), scratch).unwrap();
         }

@@ -11,9 +11,9 @@ use farhaul_session::{
     Change, ChunkDigest, Commit, Component, Digest, Ending, Entry, EntryId, FailCode, Failure, KnownChunk, Leftover,
     Made, RelPath, Rules, Scratch, ShownPath, Skip, Store, Sync, Verdict,
 };
-use farhaul_udp::Clock;
 use rustix::fs::Stat;
 
+use super::caps::Caps;
 use super::commits::{Commits, Complete, DirectoryCommit, FileCommit};
 use super::compared::{Compared, Same};
 use super::directory::{Directory, is_same, no_modes_here};
@@ -33,7 +33,6 @@ use super::target::Target;
 use super::temporary::refuse_reserved;
 use super::time_steps::TimeSteps;
 use super::umask::umask;
-use crate::keys::Permit;
 
 /// Most ranges of chunks that are claimed of one file. The others are sent again.
 const MOST_RANGES: usize = 400;
@@ -70,7 +69,7 @@ pub struct DiskStore {
     /// Whether the copy ends.
     ends: Ends,
     /// The caps of the peer's key, for files that take the place of hard links.
-    caps: Option<(Arc<Permit>, Clock)>,
+    caps: Option<Arc<dyn Caps>>,
 }
 
 /// A file whose content arrives.
@@ -191,9 +190,9 @@ impl DiskStore {
 
     /// The same, which counts files in the place of hard links and scratch files against these caps.
     #[must_use]
-    pub(crate) fn within_caps(mut self, permit: Arc<Permit>, clock: Clock) -> Self {
-        self.places.count_scratch(Arc::clone(&permit));
-        self.caps = Some((permit, clock));
+    pub(crate) fn within_caps(mut self, caps: Arc<dyn Caps>) -> Self {
+        self.places.count_scratch(Arc::clone(&caps));
+        self.caps = Some(caps);
         self
     }
 
@@ -268,7 +267,7 @@ impl DiskStore {
         (change, there): (Change, Option<Stat>),
     ) -> Result<(Change, Commit), Failure> {
         let there = there.filter(|_| matches!(self.rules.skip, Skip::SizeTime | Skip::Exists));
-        let charge = |bytes| self.caps.as_ref().map_or(Ok(()), |(permit, clock)| permit.charge_copy(bytes, *clock));
+        let charge = |bytes| self.caps.as_ref().map_or(Ok(()), |caps| caps.charge_copy(bytes));
         let how = (&self.writer, self.patience.as_deref(), &self.ends);
         let Some((partial, wanted)) = links::copy_first(place, first, there, how, charge)? else {
             return Ok((Change::None, Commit::Done));

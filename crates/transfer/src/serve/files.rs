@@ -35,6 +35,8 @@ impl<'a> KeyGuard<'a> {
 }
 
 impl Guard for KeyGuard<'_> {
+    type Claim = Claim;
+
     fn place(&self, _: &Arc<Directory>, right: Right, path: RelPath) -> Result<Place, Failure> {
         self.client.place(right, &path).map_err(|(_, why)| Failure::new(FailCode::Refused, why))
     }

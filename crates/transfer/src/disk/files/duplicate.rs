@@ -17,15 +17,15 @@ const BLOCK: usize = 1 << 20;
 
 /// A copy in progress. The kernel copies, or shares the blocks of both files, where the file system can.
 #[derive(Debug)]
-pub(crate) struct Duplicate {
+pub(crate) struct Duplicate<C> {
     source: OpenFile,
     /// `None` after the commit.
-    target: Option<NewFile>,
+    target: Option<NewFile<C>>,
     done: u64,
 }
 
-impl Duplicate {
-    pub(super) const fn new(source: OpenFile, target: NewFile) -> Self {
+impl<C> Duplicate<C> {
+    pub(super) const fn new(source: OpenFile, target: NewFile<C>) -> Self {
         Self { source, target: Some(target), done: 0 }
     }
 
@@ -65,7 +65,7 @@ impl Duplicate {
         &self.source
     }
 
-    pub(super) const fn target(&mut self) -> Option<&mut NewFile> {
+    pub(super) const fn target(&mut self) -> Option<&mut NewFile<C>> {
         self.target.as_mut()
     }
 

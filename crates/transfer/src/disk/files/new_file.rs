@@ -17,11 +17,10 @@ use super::super::target::{Target, words};
 use super::super::temporary::temporary_name;
 use super::super::umask::umask;
 use super::now;
-use crate::keys::Claim;
 
 /// A file that has its final name after [`commit`](Self::commit). Its drop removes it.
 #[derive(Debug)]
-pub(crate) struct NewFile {
+pub(crate) struct NewFile<C> {
     directory: Directory,
     file: File,
     /// Its name until the commit.
@@ -30,13 +29,14 @@ pub(crate) struct NewFile {
     put: Put,
     /// Bytes written.
     size: u64,
-    claim: Claim,
+    /// The bytes that it may still get.
+    claim: C,
     is_over: bool,
 }
 
-impl NewFile {
+impl<C> NewFile<C> {
     /// Creates the file for a put, with this name in its directory.
-    pub(super) fn begin((directory, name): (Directory, Component), put: &Put, claim: Claim) -> Result<Self, Failure> {
+    pub(super) fn begin((directory, name): (Directory, Component), put: &Put, claim: C) -> Result<Self, Failure> {
         match (put.existing, directory.stat(&name).map(|stat| kind(&stat))) {
             (Existing::Replace, Ok(FileType::RegularFile)) | (_, Err(_)) => {}
             (_, Ok(kind)) => return Err(in_the_way(&name, kind)),
@@ -51,7 +51,7 @@ impl NewFile {
     }
 
     /// The bytes that it may still get.
-    pub(super) const fn claim(&mut self) -> &mut Claim {
+    pub(super) const fn claim(&mut self) -> &mut C {
         &mut self.claim
     }
 
@@ -106,7 +106,7 @@ impl NewFile {
     }
 }
 
-impl Drop for NewFile {
+impl<C> Drop for NewFile<C> {
     fn drop(&mut self) {
         let named = self.directory.stat(&self.temporary);
         let is_ours = named.is_ok_and(|named| rustix::fs::fstat(&self.file).is_ok_and(|file| is_same(&named, &file)));

@@ -15,9 +15,7 @@ use super::super::failure::cannot_make;
 use super::super::held::Place;
 use super::super::temporary::refuse_reserved;
 use super::super::umask::umask;
-use super::failed;
-use crate::event::FileChange;
-use crate::keys::Claim;
+use super::{FileChange, failed};
 
 /// What a client may do at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +30,9 @@ pub(crate) enum Right {
 
 /// Decides what a client may do below a root, and counts what it moves.
 pub(crate) trait Guard {
+    /// The bytes that a new file is still said to get.
+    type Claim: Default + fmt::Debug;
+
     /// Where a path below the root leads, if the client has this right there.
     fn place(&self, root: &Arc<Directory>, right: Right, path: RelPath) -> Result<Place, Failure>;
     /// Bytes to move at once.
@@ -40,12 +41,12 @@ pub(crate) trait Guard {
     fn charge_file(&mut self) -> Result<(), Failure>;
     /// Counts bytes, and waits as long as the cap of the rate demands.
     fn charge(&mut self, bytes: usize) -> Result<(), Failure> {
-        self.charge_claimed(bytes, &mut Claim::default())
+        self.charge_claimed(bytes, &mut Self::Claim::default())
     }
     /// The same for bytes of a file that has claimed them.
-    fn charge_claimed(&mut self, bytes: usize, claim: &mut Claim) -> Result<(), Failure>;
+    fn charge_claimed(&mut self, bytes: usize, claim: &mut Self::Claim) -> Result<(), Failure>;
     /// Claims the bytes of a new file.
-    fn claim(&mut self, bytes: u64) -> Result<Claim, Failure>;
+    fn claim(&mut self, bytes: u64) -> Result<Self::Claim, Failure>;
     /// Notes a change that was made.
     fn changed(&self, place: &ServicePath, change: FileChange<'_>);
 }
@@ -55,6 +56,8 @@ pub(crate) trait Guard {
 pub(crate) struct Unguarded;
 
 impl Guard for Unguarded {
+    type Claim = ();
+
     fn place(&self, root: &Arc<Directory>, _: Right, path: RelPath) -> Result<Place, Failure> {
         Ok(Place { start: Arc::clone(root), below: path })
     }
@@ -67,12 +70,12 @@ impl Guard for Unguarded {
         Ok(())
     }
 
-    fn charge_claimed(&mut self, _: usize, _: &mut Claim) -> Result<(), Failure> {
+    fn charge_claimed(&mut self, _: usize, _: &mut ()) -> Result<(), Failure> {
         Ok(())
     }
 
-    fn claim(&mut self, _: u64) -> Result<Claim, Failure> {
-        Ok(Claim::default())
+    fn claim(&mut self, _: u64) -> Result<(), Failure> {
+        Ok(())
     }
 
     fn changed(&self, _: &ServicePath, _: FileChange<'_>) {}

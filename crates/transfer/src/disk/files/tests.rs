@@ -47,7 +47,7 @@ impl World {
     }
 
     /// Begins a file.
-    fn begin(&mut self, name: &str, existing: Existing) -> Result<NewFile, Failure> {
+    fn begin(&mut self, name: &str, existing: Existing) -> Result<NewFile<()>, Failure> {
         self.files.create(&Put { place: place(name), size: None, existing, parents: true, mode: 0o666, mtime: None })
     }
 
