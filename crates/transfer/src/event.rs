@@ -8,9 +8,9 @@ use std::time::Duration;
 use farhaul::{Rate, Stats};
 use farhaul_session::{Change, Digest, Entry, Failure, ShownPath, Side};
 
-pub use crate::disk::FileChange;
 use crate::error::Error;
 use crate::report::Report;
+pub use farhaul_disk::FileChange;
 
 /// An event of a copy or of a server.
 #[derive(Debug)]

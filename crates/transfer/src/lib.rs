@@ -17,7 +17,6 @@
 //! | [`remote`] | the program on a remote host, which ssh starts for one copy or command |
 //! | [`bond`] | one stream over several connections |
 //! | [`session`] | how a sans-IO session runs on a stream, and its measurements |
-//! | [`disk`] | files on the real disk, as the two ends of a file session |
 //! | [`original`] | sessions with the original programs of Tsunami, RBUDP and SABUL |
 //! | [`lists`] | lists and settings that people write |
 //! | [`limit`], [`report`] | what limited a transfer, amounts, times and rates |
@@ -28,7 +27,6 @@ mod cancel;
 pub mod connect;
 pub mod control;
 mod copy;
-pub mod disk;
 mod environment;
 mod error;
 pub mod event;

@@ -38,8 +38,8 @@ mod tests;
 mod tsunami_client;
 mod tsunami_server;
 
-pub use crate::disk::IncomingPlace;
 pub use failure::Failure;
+pub use farhaul_disk::IncomingPlace;
 pub use farhaul_protocols::{rbudp, sabul, tsunami};
 pub use progress::Progress;
 pub use rbudp_receiver::RbudpReceiver;

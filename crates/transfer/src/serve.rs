@@ -52,7 +52,6 @@ use self::store_caps::StoreCaps;
 use crate::connect;
 use crate::copy::missing::{Missing, select};
 use crate::copy::partial::Target;
-use crate::disk::{Directory, DiskSource, DiskStore, HeldDirectories, Place, Reach, Right, Selection, Wording};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Event;
@@ -62,6 +61,7 @@ use crate::report::Report;
 use crate::session::file::{Holding, ends, lock_wait, patience};
 use crate::settings::Settings;
 use crate::text::reason;
+use farhaul_disk::{Directory, DiskSource, DiskStore, HeldDirectories, Place, Reach, Right, Selection, Wording};
 
 /// Time in which a session moves some bytes, by default. A client that is suspended for ten minutes survives.
 pub const IDLE: Duration = Duration::from_secs(900);

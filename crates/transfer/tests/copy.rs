@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use farhaul::{Listener, Stream};
+use farhaul_disk::{DiskSource, DiskStore};
 use farhaul_session::{Acceptor, FileReceiver, FileSender, Push, ReceiveLimits};
-use farhaul_transfer::disk::{DiskSource, DiskStore};
 
 /// A directory that is removed with everything in it.
 struct Scratch(PathBuf);

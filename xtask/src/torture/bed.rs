@@ -19,7 +19,7 @@ const TREE: &[(&str, usize)] =
 
 /// The longest time until a copy is in the middle of a file.
 const BEGIN: Duration = Duration::from_secs(20);
-/// Bytes of a journal before its first chunk, for names of one letter, and of a chunk (crates/transfer/src/disk/journal.rs).
+/// Bytes of a journal before its first chunk, for names of one letter, and of a chunk (crates/disk/src/journal.rs).
 const JOURNAL_HEADER: u64 = 39;
 const JOURNAL_RECORD: u64 = 48;
 

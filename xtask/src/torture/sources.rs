@@ -53,7 +53,7 @@ pub(super) fn changing(bed: &Bed) -> Result<Outcome> {
     Ok(Outcome::Right(format!("exit codes: {}", ends.join(", "))))
 }
 
-/// The place of the version in a journal (crates/transfer/src/disk/journal.rs).
+/// The place of the version in a journal (crates/disk/src/journal.rs).
 const JOURNAL_VERSION: usize = 6;
 
 /// The temporary file of the target with this ending.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use farhaul_disk::{Cleaned, clean};
 use farhaul_session::escape;
-use farhaul_transfer::disk::{Cleaned, clean};
 use farhaul_units::ByteSize;
 use serde_json::json;
 

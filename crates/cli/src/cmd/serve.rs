@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use farhaul::Endpoint;
 use farhaul::security::PlainClients;
-use farhaul_transfer::disk::{self, Directory, copies_at_a_time};
+use farhaul_disk::{Directory, copies_at_a_time};
 use farhaul_transfer::keys::{Admission, Service};
 use farhaul_transfer::report::{Direction, Report};
 use farhaul_transfer::serve::listener::Callers;
@@ -301,7 +301,7 @@ fn contain(
 ) -> Result<(Option<Reloading>, Confinement), Fault> {
     secrets::check(args, output, (clients, plain.is_some()), server.root())?;
     // Confined threads cannot read it any more.
-    disk::umask();
+    farhaul_disk::umask();
     let files = files_to_read_again(clients, plain)?;
     let (confines, gives_up) = (!args.unconfined, args.gives_up_capabilities());
     let prepare = move || {

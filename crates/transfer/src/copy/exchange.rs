@@ -18,7 +18,6 @@ use super::stream::{InputStream, OutputStream};
 use crate::bond::BondedStream;
 use crate::connect::{self, Calling};
 use crate::control::Control;
-use crate::disk::{DiskStore, Filters};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::{Event, Moved};
@@ -31,6 +30,7 @@ use crate::session::throttled::Throttled;
 use crate::session::watch::Watch;
 use crate::session::{Channel, Role, Session, Trouble, drive};
 use crate::throttle::Obedience;
+use farhaul_disk::{DiskStore, Filters};
 
 /// One run of a copy.
 pub(super) struct Exchange<'a> {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::disk::Selection;
+use farhaul_disk::Selection;
 use farhaul_session::{Chunk, EntryId, FailCode, Failure, Next, ShownPath, Source, Stamp};
 
 /// A source without files.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use farhaul_session::{Component, RelPath, escape};
 
-use crate::disk::Place;
 use crate::error::Error;
+use farhaul_disk::Place;
 
 /// The target of a copy.
 pub(crate) struct Target {

@@ -10,12 +10,12 @@ use farhaul_session::{Component, NameList, Pull, RelPath, Rules, own_name};
 
 use super::asked::{AskedPaths, top_of};
 use super::missing::too_many_for_one;
-use crate::disk::{DiskSource, Selection, Wording};
 use crate::error::{Code, Error};
 use crate::location::{HostPort, Location, ServerPlace, SshPlace};
 use crate::remote::Other;
 use crate::remote::messages::{NamesText, PathText, Task, Wanted};
 use crate::text::reason;
+use farhaul_disk::{DiskSource, Selection, Wording};
 
 #[cfg(test)]
 mod tests;

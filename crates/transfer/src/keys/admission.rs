@@ -17,10 +17,10 @@ use super::files;
 use super::refusal::{Cause, Refusal};
 use super::rights::Rights;
 use super::who::Who;
-use crate::disk::HeldDirectories;
 use crate::error::{Code, Error};
 use crate::event::Events;
 use crate::quota::{self, Quota};
+use farhaul_disk::HeldDirectories;
 
 /// Refusals that may wait to be reported. Further ones are only counted.
 const WAITING_REFUSALS: usize = 16;

@@ -10,7 +10,7 @@ use farhaul_session::{FailCode, Failure};
 use farhaul_udp::Clock;
 use farhaul_units::{Instant, Rate};
 
-use crate::disk::Ends;
+use farhaul_disk::Ends;
 
 /// Sleep between two portions of data under a cap of the rate.
 const SLEEP: Duration = Duration::from_millis(100);

@@ -10,7 +10,7 @@ use farhaul_units::Instant;
 use super::drive::{Application, drive};
 use super::line::Line;
 use super::{Failure, Progress, Stop};
-use crate::disk::{IncomingFile, IncomingPlace};
+use farhaul_disk::{IncomingFile, IncomingPlace};
 
 /// Bytes of one write to the disk.
 const BLOCK: usize = 256 << 10;

@@ -15,7 +15,7 @@ use super::memory::{Budget, Share};
 use super::rbudp_receiver::udp_port;
 use super::serve::{OpenFile, Source, serve_all};
 use super::{Failure, News, Port, Stop, Watch};
-use crate::disk::Directory;
+use farhaul_disk::Directory;
 
 /// Bytes of one read from the disk.
 const BLOCK: usize = 256 << 10;

@@ -14,8 +14,8 @@ use farhaul_units::Instant;
 
 use super::stop::Woken;
 use super::{Failure, Stop};
-use crate::disk::{Directory, ServedFile};
 use crate::keys::Who;
+use farhaul_disk::{Directory, ServedFile};
 
 /// How long a client may ask for nothing. People sit at the original's prompt, but a place must not be lost for ever.
 pub(super) const IDLE: Duration = Duration::from_secs(300);

@@ -15,7 +15,7 @@ use farhaul_session::Component;
 use super::rbudp::original::{Fault as RbudpFault, Terms};
 use super::tsunami::original::{ClientOptions, Fault as TsunamiFault, ServerOptions};
 use super::*;
-use crate::disk::Directory;
+use farhaul_disk::Directory;
 
 const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 /// Longest time to connect.

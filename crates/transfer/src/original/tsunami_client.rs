@@ -12,7 +12,7 @@ use farhaul_units::Instant;
 use super::drive::{Application, drive};
 use super::line::Line;
 use super::{Failure, Progress, Stop};
-use crate::disk::{IncomingFile, IncomingPlace};
+use farhaul_disk::{IncomingFile, IncomingPlace};
 
 /// A connection with a Tsunami server.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use super::drive::{Application, drive};
 use super::line::Line;
 use super::serve::{OpenFile, Source, serve_all};
 use super::{Failure, News, Port, Stop, Watch};
-use crate::disk::{Directory, ServedFile, unix_seconds};
+use farhaul_disk::{Directory, ServedFile, unix_seconds};
 
 /// Bytes of a challenge (tsunami-udp 1.1).
 const CHALLENGE_LEN: usize = 64;

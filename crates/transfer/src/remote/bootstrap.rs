@@ -27,7 +27,6 @@ use crate::connect;
 use crate::copy::Copy;
 use crate::copy::missing::{Missing, select};
 use crate::copy::partial::Target;
-use crate::disk::{DiskSource, DiskStore, Reach, Selection, Unguarded, Wording};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Events;
@@ -39,6 +38,7 @@ use crate::serve::listener::{self, Caller, Callers, Limits, ThroughSsh};
 use crate::session::file::{Holding, ends, lock_wait, patience};
 use crate::settings::Settings;
 use crate::throttle::Throttle;
+use farhaul_disk::{DiskSource, DiskStore, Reach, Selection, Unguarded, Wording};
 
 /// The next step if two programs are of different versions.
 const UPDATE: &str = "update the older side";

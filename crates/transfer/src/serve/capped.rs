@@ -9,9 +9,9 @@ use farhaul_session::{
 };
 use farhaul_udp::Clock;
 
-use crate::disk::MUNGED;
 use crate::keys::{Claim, Permit};
 use crate::session::file::Holding;
+use farhaul_disk::MUNGED;
 
 /// A source or store, and the permit of the session.
 #[derive(Debug)]
@@ -294,8 +294,8 @@ mod tests {
     use farhaul_session::{Attribute, EntryKind, FailCode, Kept, MemoryStore, Mtime, Properties, RelPath, Rules};
 
     use super::*;
-    use crate::disk::{Directory, DiskSource, DiskStore};
     use crate::keys::Usages;
+    use farhaul_disk::{Directory, DiskSource, DiskStore};
 
     #[test]
     fn attributes_and_targets_of_links_count_against_the_bytes_of_a_key() {

@@ -11,13 +11,13 @@ use super::hosting::{Hosted, Hosting};
 use super::listener::Caller;
 use super::permissions::Client;
 use crate::bond::BondedStream;
-use crate::disk::{Directory, DiskFiles, Guard, Place, Reach, Right};
 use crate::event::{Event, Events, FileChange};
 use crate::keys::{Claim, Exhausted, Permit};
 use crate::report::{Direction, Report};
 use crate::session::Session;
 use crate::session::file::Working;
 use crate::session::measure::{self, Meter};
+use farhaul_disk::{Directory, DiskFiles, Guard, Place, Reach, Right};
 
 /// What a client of a server may do, by its key.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use farhaul::security::{Grant, PathGrant};
 use farhaul_session::{AbortCode, RelPath};
 use farhaul_units::Rate;
 
-use crate::disk::{Directory, Held, HeldDirectories, Place, Right};
 use crate::keys::{Permit, Rights, Usage, Usages};
+use farhaul_disk::{Directory, Held, HeldDirectories, Place, Right};
 
 const NOT_ADMITTED: &str = "your key is not admitted any more";
 const NO_DELETE: &str = "your key may not delete there: its line in authorized_keys needs path=DIR,delete";

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use farhaul_session::Failure;
 use farhaul_udp::Clock;
 
-use crate::disk::{Caps, ScratchClaim};
 use crate::keys::{Claim, Permit};
+use farhaul_disk::{Caps, ScratchClaim};
 
 /// The permit of a session, for its store.
 #[derive(Debug)]
@@ -50,8 +50,8 @@ mod tests {
     use farhaul_session::{FailCode, Store};
 
     use super::*;
-    use crate::disk::{Directory, DiskStore};
     use crate::keys::Usages;
+    use farhaul_disk::{Directory, DiskStore};
 
     #[test]
     fn scratch_files_count_against_the_bytes_of_a_key_as_long_as_they_are_there() {

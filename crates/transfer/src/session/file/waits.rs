@@ -6,9 +6,9 @@ use std::time::Duration;
 use farhaul_session::{Rules, WAITS_FOR_SPACE};
 
 use crate::bond::BondedStream;
-use crate::disk::{Ends, LockWait, Patience};
 use crate::environment::Environment;
 use crate::event::Events;
+use farhaul_disk::{Ends, LockWait, Patience};
 
 /// What this side says.
 const FULL: &str = "the disk is full: the copy waits up to 9 min for space; make room, or stop it";

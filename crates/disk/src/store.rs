@@ -1,0 +1,566 @@
+//! A store that builds a received tree on the disk.
+
+mod claiming;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use farhaul_session::{
+    Change, ChunkDigest, Commit, Component, Digest, Ending, Entry, EntryId, FailCode, Failure, KnownChunk, Leftover,
+    Made, RelPath, Rules, Scratch, ShownPath, Skip, Store, Sync, Verdict,
+};
+use rustix::fs::Stat;
+
+use super::caps::Caps;
+use super::commits::{Commits, Complete, DirectoryCommit, FileCommit};
+use super::compared::{Compared, Same};
+use super::directory::{Directory, is_same, no_modes_here};
+use super::ends::Ends;
+use super::failure::failure;
+use super::known::KnownChunks;
+use super::links::{self, HardLink};
+use super::lock_wait::LockWait;
+use super::partial::{Commitment, Partial, SmallFile};
+use super::patience::{Patience, patiently};
+use super::place::{Places, StoredPlace};
+use super::properties::Writer;
+use super::remains::Remain;
+use super::source_file::size;
+use super::surplus::Surplus;
+use super::target::Target;
+use super::temporary::refuse_reserved;
+use super::time_steps::TimeSteps;
+use super::umask::umask;
+
+/// Most ranges of chunks that are claimed of one file. The others are sent again.
+const MOST_RANGES: usize = 400;
+/// Most files that are compared at a time. Each may have another directory open. A sender permits 256 with claims.
+const MOST_COMPARED: usize = 64;
+
+/// Builds received trees: each file under a temporary name until it is complete, verified and safe from a crash.
+///
+/// The last steps of each file wait for the disk, so threads of the store perform them. Dropping the store waits for
+/// running commits.
+///
+/// A store holds few descriptors besides those of its commits, regardless of the depth of the tree. The limit of open files
+/// bounds the commits of all stores of the process together.
+#[derive(Debug)]
+pub struct DiskStore {
+    places: Places,
+    /// The root, if the store made it and the copy is not complete.
+    made: Option<MadeRoot>,
+    rules: Rules,
+    writer: Writer,
+    /// What earlier copies left of files whose content is wanted.
+    remains: BTreeMap<EntryId, Remain>,
+    /// Existing files that are compared, until their content comes.
+    compared: BTreeMap<EntryId, Compared>,
+    known: KnownChunks,
+    time_steps: TimeSteps,
+    files: BTreeMap<EntryId, Open>,
+    commits: Commits,
+    surplus: Surplus,
+    /// What waits while the disk is full.
+    patience: Option<Arc<Patience>>,
+    /// The wait for incomplete files of copies whose senders may be dead.
+    lock_wait: Option<LockWait>,
+    /// Whether the copy ends.
+    ends: Ends,
+    /// The caps of the peer's key, for files that take the place of hard links.
+    caps: Option<Arc<dyn Caps>>,
+}
+
+/// A file whose content arrives.
+#[derive(Debug)]
+enum Open {
+    Partial(Box<Partial>, Entry),
+    Small(SmallFile, Entry),
+    /// The target has all of it so far.
+    Same(Box<Same>, Entry),
+}
+
+/// Files from this size on are begun only if they fit on the disk. For smaller ones, the writes tell.
+const CHECK_SPACE_FROM: u64 = 1 << 20;
+
+/// A target directory that did not exist before.
+#[derive(Debug)]
+struct MadeRoot {
+    parent: Directory,
+    name: Component,
+}
+
+impl DiskStore {
+    /// Stores all entries in a directory.
+    pub fn into_directory(directory: Directory) -> Self {
+        Self::new(Places::new(directory, None))
+    }
+
+    /// Stores entries at a user's path: in it, if it is a directory. Otherwise one file or tree gets that name, or a
+    /// new directory with `is_directory`.
+    ///
+    /// # Errors
+    /// The parent directory does not exist or may not be entered.
+    pub fn at(path: &Path, is_directory: bool) -> io::Result<Self> {
+        let is_unfinished = |directory: Directory| directory.unfinished_source().is_some();
+        match Directory::open_parent(path)? {
+            Some((parent, name)) if !path.is_dir() || parent.child(&name).is_ok_and(is_unfinished) => {
+                Self::under(parent, name, is_directory)
+            }
+            _ => Ok(Self::into_directory(Directory::open(path)?)),
+        }
+    }
+
+    /// The same for a path that a peer requests below `root`. No link is followed.
+    ///
+    /// # Errors
+    /// As [`at`](DiskStore::at).
+    pub fn beneath(root: &Directory, target: &RelPath, is_directory: bool) -> io::Result<Self> {
+        match root.descend_to_parent(target)? {
+            Some((parent, name)) => Self::under(parent, name, is_directory),
+            None => Ok(Self::into_directory(root.descend(target)?)),
+        }
+    }
+
+    fn under(parent: Directory, name: Component, is_directory: bool) -> io::Result<Self> {
+        match parent.child(&name) {
+            Ok(directory) => Ok(match directory.unfinished_source().filter(|_| !is_directory) {
+                Some(source) => Self::new(Places::going_on(parent, name, directory, source)),
+                None => Self::into_directory(directory),
+            }),
+            Err(_) if is_directory => {
+                refuse_reserved(&name).map_err(io::Error::other)?;
+                let (directory, is_new) = parent.make_child(&name)?;
+                if is_new {
+                    no_modes_here(directory.set_mode(0o777 & !umask()))?;
+                }
+                let made = is_new.then_some(MadeRoot { parent, name });
+                let mut store = Self::into_directory(directory);
+                store.made = made;
+                Ok(store)
+            }
+            Err(_) => Ok(Self::new(Places::new(parent, Some(name)))),
+        }
+    }
+
+    fn new(places: Places) -> Self {
+        let rules = Rules::default();
+        Self {
+            places,
+            made: None,
+            writer: Writer::of(rules.keep, umask(), false),
+            rules,
+            remains: BTreeMap::new(),
+            compared: BTreeMap::new(),
+            known: KnownChunks::default(),
+            time_steps: TimeSteps::default(),
+            files: BTreeMap::new(),
+            commits: Commits::default(),
+            surplus: Surplus::default(),
+            patience: None,
+            lock_wait: None,
+            ends: Ends::default(),
+            caps: None,
+        }
+    }
+
+    /// The same under these rules. Properties that need privileges are set only for a peer that `is_trusted` with them.
+    #[must_use]
+    pub fn under_rules(mut self, rules: &Rules, is_trusted: bool) -> Self {
+        self.writer = Writer::of(rules.keep, umask(), is_trusted);
+        self.surplus = Surplus::of(rules);
+        self.rules = rules.clone();
+        self
+    }
+
+    /// The same with this patience for a full disk.
+    #[must_use]
+    pub fn waiting_by(mut self, patience: Option<Patience>) -> Self {
+        self.patience = patience.map(Arc::new);
+        self
+    }
+
+    /// The same, whose long loops end once the copy does.
+    #[must_use]
+    pub fn ending_by(mut self, ends: Ends) -> Self {
+        self.ends = ends;
+        self
+    }
+
+    /// The same, which counts files in the place of hard links and scratch files against these caps.
+    #[must_use]
+    pub fn within_caps(mut self, caps: Arc<dyn Caps>) -> Self {
+        self.places.count_scratch(Arc::clone(&caps));
+        self.caps = Some(caps);
+        self
+    }
+
+    /// The same with this wait for incomplete files that other copies hold.
+    #[must_use]
+    pub fn waiting_for_locks(mut self, wait: LockWait) -> Self {
+        self.lock_wait = Some(wait);
+        self
+    }
+
+    /// Removes a target directory that the store made and that is still empty.
+    fn remove_made(&mut self) {
+        if let Some(MadeRoot { parent, name }) = self.made.take() {
+            // The system removes no directory with an entry.
+            let _ = parent.remove_directory(&name);
+        }
+    }
+
+    const fn syncs(&self) -> bool {
+        !matches!(self.rules.sync, Sync::Never)
+    }
+
+    /// Whether the target has the file `there`, as the rules have it. Its other properties are set then.
+    fn has(&mut self, place: &StoredPlace, entry: &Entry, there: &Stat) -> Result<Option<Change>, Failure> {
+        let skip = self.rules.skip;
+        match skip {
+            Skip::Exists => Ok(Some(Change::None)),
+            Skip::SizeTime if entry.size == size(there) && self.is_same_time(place, entry, there) => {
+                self.set_properties(place, entry, there).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a file has the time of the source.
+    fn is_same_time(&mut self, place: &StoredPlace, entry: &Entry, there: &Stat) -> bool {
+        let (window, dry_run) = (self.rules.modify_window, self.rules.dry_run);
+        self.time_steps.is_same((entry.mtime, there), &place.directory, window, dry_run)
+    }
+
+    /// Gives an existing file the properties that the copy keeps.
+    fn set_properties(&self, place: &StoredPlace, entry: &Entry, there: &Stat) -> Result<Change, Failure> {
+        let wanted = self.writer.wanted(entry, false);
+        if !wanted.is_any() {
+            return Ok(Change::None);
+        }
+        let file = match place.directory.open_file(&place.name) {
+            Ok(file) => file,
+            // Nobody may look at it. What can be compared is the same.
+            Err(rustix::io::Errno::ACCESS) => return Ok(Change::None),
+            Err(error) => return Err(failure("open", error)),
+        };
+        // In a directory of another user, another file may have the name by now, which would get the owner of this one.
+        if !rustix::fs::fstat(&file).is_ok_and(|opened| is_same(&opened, there)) {
+            return Err(Failure::new(FailCode::Io, "somebody else replaced it just now"));
+        }
+        if !wanted.is_missing_in(&file, there).map_err(|error| failure("read its properties", error))? {
+            return Ok(Change::None);
+        }
+        if !self.rules.dry_run {
+            wanted.set(&file).map_err(|error| failure("set its properties", error))?;
+        }
+        Ok(Change::Properties)
+    }
+
+    /// Makes a file with the content of that at `first`, where no hard link to it can be made.
+    fn copy_first(
+        &mut self,
+        id: EntryId,
+        place: &StoredPlace,
+        first: &StoredPlace,
+        (change, there): (Change, Option<Stat>),
+    ) -> Result<(Change, Commit), Failure> {
+        let there = there.filter(|_| matches!(self.rules.skip, Skip::SizeTime | Skip::Exists));
+        let charge = |bytes| self.caps.as_ref().map_or(Ok(()), |caps| caps.charge_copy(bytes));
+        let how = (&self.writer, self.patience.as_deref(), &self.ends);
+        let Some((partial, wanted)) = links::copy_first(place, first, there, how, charge)? else {
+            return Ok((Change::None, Commit::Done));
+        };
+        let (keeps_permissions, syncs, patience) = (true, self.syncs(), self.patience.clone());
+        let how = Commitment { wanted, keeps_permissions, syncs, patience, verify: None, ends: self.ends.clone() };
+        self.commits.file(FileCommit { id, content: Complete::Written(Box::new(partial)), how });
+        Ok((change, Commit::Pending))
+    }
+
+    /// Moves a file from memory to the disk: one of unknown size that becomes long.
+    fn spill(&mut self, id: EntryId) -> Result<&Partial, Failure> {
+        let Some(Open::Small(file, entry)) = self.files.remove(&id) else { return Err(not_open()) };
+        let partial = Box::new(patiently(self.patience.as_deref(), || file.write())?);
+        match self.files.entry(id).or_insert(Open::Partial(partial, entry)) {
+            Open::Partial(partial, _) => Ok(partial),
+            Open::Small(..) | Open::Same(..) => Err(not_open()),
+        }
+    }
+}
+
+impl Store for DiskStore {
+    fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Made, Failure> {
+        self.surplus.saw(&entry.path, &self.places);
+        patiently(self.patience.as_deref(), || self.places.make_dir(id, entry, self.rules.dry_run))
+    }
+
+    fn examine(&mut self, id: EntryId, entry: &Entry) -> Result<Verdict, Failure> {
+        self.surplus.saw(&entry.path, &self.places);
+        let Some(place) = self.places.find(entry)? else { return Ok(Verdict::Have(Change::New)) };
+        let StoredPlace { directory, name, claims, .. } = &place;
+        let there = Target { directory, name }.check(claims)?;
+        if let Some(there) = &there
+            && let Some(change) = self.has(&place, entry, there)?
+        {
+            claims.claim_existing(directory, name, (there.st_ino, false))?;
+            if !self.rules.dry_run {
+                // Whatever an earlier copy left of it is of no use.
+                if let Some(remain) = self.places.remain(&place, entry, None) {
+                    remain.remove(directory);
+                }
+            }
+            return Ok(Verdict::Have(change));
+        }
+        let change = if there.is_some() { Change::Content } else { Change::New };
+        let may_be_same = self.rules.skip == Skip::Digest && there.is_some_and(|there| size(&there) == entry.size);
+        if self.rules.dry_run && !may_be_same {
+            return Ok(Verdict::Have(change));
+        }
+        let mut ranges = Vec::new();
+        let Some((mut claimed, change)) = self.claim(id, &place, entry, there.as_ref())? else {
+            return Ok(if self.rules.dry_run { Verdict::Have(change) } else { Verdict::Want(change, ranges) });
+        };
+        if let Some(there) = there.filter(|_| may_be_same) {
+            claims.claim_existing(directory, name, (there.st_ino, false))?;
+        }
+        claimed.limit(MOST_RANGES);
+        ranges = claimed.ranges();
+        if ranges.is_empty() || !self.known.read(claimed) {
+            ranges.clear();
+        }
+        Ok(Verdict::Want(change, ranges))
+    }
+
+    fn compares_enough(&self) -> bool {
+        self.compared.len() >= MOST_COMPARED
+    }
+
+    fn poll_known(&mut self) -> Option<(EntryId, KnownChunk)> {
+        self.known.poll()
+    }
+
+    fn has_unknown(&self) -> bool {
+        self.known.is_reading()
+    }
+
+    fn begin(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
+        match self.files.get_mut(&id) {
+            Some(Open::Partial(partial, its)) => {
+                *its = entry.clone();
+                return partial.resize(entry);
+            }
+            // Its content comes as a whole again.
+            Some(Open::Small(..)) => drop(self.files.remove(&id)),
+            // Of the size that it has now, the target has no file.
+            Some(Open::Same(same, its)) => {
+                let differs = same.len() != entry.size;
+                *its = entry.clone();
+                return if differs { self.differ(id) } else { Ok(()) };
+            }
+            None => {}
+        }
+        let Some(StoredPlace { directory, name, claims, .. }) = self.places.find(entry)? else {
+            return Err(FailCode::ParentFailed.into());
+        };
+        let remain = self.remains.remove(&id);
+        let compared = self.compared.remove(&id);
+        if let Some(compared) = &compared
+            && compared.len() == entry.size
+        {
+            let same = Box::new(Same::begin(compared.clone())?);
+            self.files.insert(id, Open::Same(same, entry.clone()));
+            return Ok(());
+        }
+        let basis = compared.and_then(|compared| compared.open().ok());
+        if entry.size <= SmallFile::MOST && remain.is_none() && basis.is_none() {
+            let content = Vec::with_capacity(usize::try_from(entry.size).unwrap_or(0));
+            self.files.insert(id, Open::Small(SmallFile { directory, name, claims, content }, entry.clone()));
+            return Ok(());
+        }
+        let needed = Partial::needs(entry, remain.as_ref());
+        let patience = self.patience.as_deref();
+        if needed >= CHECK_SPACE_FROM && !entry.is_sparse() {
+            patiently(patience, || {
+                let free = directory.free_space().map_err(|error| failure("ask for the free space", error))?;
+                if needed > free {
+                    let message = format!("{needed} bytes are needed and {free} are free");
+                    return Err(Failure::new(FailCode::NoSpace, message));
+                }
+                Ok(())
+            })?;
+        }
+        let partial = match remain {
+            Some(remain) => Partial::resume(directory, name, entry, remain, claims)?,
+            None => patiently(patience, || {
+                let (directory, claims) = (Arc::clone(&directory), Arc::clone(&claims));
+                Partial::begin(directory, name.clone(), (entry.size, entry.is_sparse()), claims)
+            })?,
+        };
+        let partial = Box::new(partial.with_basis(basis));
+        self.files.insert(id, Open::Partial(partial, entry.clone()));
+        Ok(())
+    }
+
+    fn write(&mut self, id: EntryId, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        let end = offset.saturating_add(bytes.len() as u64);
+        self.differ(id)?;
+        match self.files.get_mut(&id).ok_or_else(not_open)? {
+            Open::Partial(partial, _) => patiently(self.patience.as_deref(), || partial.write(offset, bytes)),
+            Open::Small(file, _) if end <= SmallFile::MOST => {
+                file.put(offset, bytes);
+                Ok(())
+            }
+            Open::Small(..) => {
+                self.spill(id)?;
+                self.write(id, offset, bytes)
+            }
+            // A dry run.
+            Open::Same(..) => Ok(()),
+        }
+    }
+
+    fn zeros(&mut self, id: EntryId, offset: u64, count: u64) -> Result<(), Failure> {
+        self.differ(id)?;
+        match self.files.get_mut(&id).ok_or_else(not_open)? {
+            Open::Partial(partial, _) => patiently(self.patience.as_deref(), || partial.zeros(offset, count)),
+            Open::Small(file, _) if offset.saturating_add(count) <= SmallFile::MOST => {
+                file.put(offset, &vec![0; usize::try_from(count).unwrap_or(0)]);
+                Ok(())
+            }
+            Open::Small(..) => self.spill(id)?.zeros(offset, count),
+            Open::Same(..) => Ok(()),
+        }
+    }
+
+    fn keep(&mut self, id: EntryId, index: u64) -> Result<(), Failure> {
+        match self.files.get_mut(&id).ok_or_else(not_open)? {
+            Open::Partial(partial, _) => patiently(self.patience.as_deref(), || partial.keep(index)),
+            Open::Same(same, _) => {
+                same.keep(index);
+                Ok(())
+            }
+            Open::Small(..) => Err(not_open()),
+        }
+    }
+
+    fn chunk(&mut self, id: EntryId, index: u64, digest: &ChunkDigest) {
+        let Some(Open::Partial(partial, entry)) = self.files.get_mut(&id) else { return };
+        // What is noted has arrived, whatever the disk does later. If it fails, the commit finds out.
+        if self.rules.sync == Sync::Chunk && partial.sync().is_err() {
+            return;
+        }
+        partial.note(index, digest, entry);
+    }
+
+    fn commit(&mut self, id: EntryId, entry: &Entry, digest: &Digest) -> Result<Commit, Failure> {
+        let content = match self.files.remove(&id).ok_or_else(not_open)? {
+            Open::Partial(partial, _) => Complete::Written(partial),
+            Open::Small(file, _) => Complete::Small(file),
+            Open::Same(..) if self.rules.dry_run => return Ok(Commit::Done),
+            Open::Same(same, _) => {
+                same.commit(&self.writer.wanted(entry, false))?;
+                return Ok(Commit::Done);
+            }
+        };
+        let how = Commitment {
+            wanted: self.writer.wanted(entry, true),
+            keeps_permissions: self.writer.keeps_permissions(),
+            syncs: self.syncs(),
+            patience: self.patience.clone(),
+            verify: self.rules.verify_disk.then_some(*digest),
+            ends: self.ends.clone(),
+        };
+        self.commits.file(FileCommit { id, content, how });
+        Ok(Commit::Pending)
+    }
+
+    fn finish_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Commit, Failure> {
+        self.surplus.finish((&entry.path, entry.mtime), &self.places, || self.places.directory(&entry.path));
+        let Some(finished) = self.places.finish_dir(entry)? else { return Ok(Commit::Done) };
+        if self.rules.dry_run {
+            return Ok(Commit::Done);
+        }
+        let wanted = self.writer.wanted(entry, finished.is_ours);
+        let (directory, parent, is_ours, syncs) = (finished.directory, finished.parent, finished.is_ours, self.syncs());
+        self.commits.directory(DirectoryCommit { id, directory, parent, wanted, is_ours, syncs });
+        Ok(Commit::Pending)
+    }
+
+    fn make_symlink(&mut self, _: EntryId, entry: &Entry) -> Result<(Change, Commit), Failure> {
+        self.surplus.saw(&entry.path, &self.places);
+        if !self.rules.keep.symlinks {
+            return Err(Failure::new(FailCode::SpecialFile, "a symbolic link"));
+        }
+        let Some(place) = self.places.find(entry)? else { return Ok((Change::New, Commit::Done)) };
+        let wanted = self.writer.wanted(entry, true);
+        let change = links::make_symlink(&place, entry, &wanted, self.rules.dry_run)?;
+        Ok((change, Commit::Done))
+    }
+
+    fn make_hard_link(&mut self, id: EntryId, entry: &Entry, first: &RelPath) -> Result<(Change, Commit), Failure> {
+        self.surplus.saw(&entry.path, &self.places);
+        if !self.rules.keep.hard_links {
+            return Err(Failure::new(FailCode::SpecialFile, "a hard link"));
+        }
+        let (Some(place), Some(first)) = (self.places.find(entry)?, self.places.find_finished(first)?) else {
+            return Ok((Change::New, Commit::Done));
+        };
+        match links::make_hard_link(&place, &first, self.rules.dry_run)? {
+            HardLink::Made(change) => Ok((change, Commit::Done)),
+            HardLink::Impossible(change, there) => self.copy_first(id, &place, &first, (change, there)),
+        }
+    }
+
+    fn scratch(&mut self) -> Result<Box<dyn Scratch>, Failure> {
+        self.places.scratch()
+    }
+
+    fn settle(&mut self) {
+        self.commits.settle();
+    }
+
+    fn conclude(&mut self, ending: Ending) {
+        match ending {
+            Ending::Whole => self.made = None,
+            Ending::Lacking => {
+                self.places.leave();
+                self.remove_made();
+            }
+        }
+    }
+
+    fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {
+        self.commits.poll()
+    }
+
+    fn abort(&mut self, id: EntryId, leftover: Leftover) {
+        if let Some(Open::Partial(mut partial, _)) = self.files.remove(&id)
+            && leftover == Leftover::Remove
+        {
+            partial.remove();
+        }
+    }
+
+    fn forget(&mut self, id: EntryId) {
+        self.remains.remove(&id);
+        self.compared.remove(&id);
+    }
+
+    fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)> {
+        self.surplus.next(&self.places, &self.ends, self.rules.dry_run)
+    }
+}
+
+impl Drop for DiskStore {
+    /// Covers a copy whose connection was lost, where nothing called [`settle`](Store::settle).
+    fn drop(&mut self) {
+        self.settle();
+        self.places.leave();
+        self.remove_made();
+    }
+}
+
+fn not_open() -> Failure {
+    Failure::new(FailCode::Io, "it is not open")
+}
