@@ -37,6 +37,7 @@ mod crypto_stream;
 mod encapsulated;
 mod exchange;
 mod key_schedule;
+#[cfg(any(test, feature = "testing"))]
 mod null;
 mod opening;
 mod paths;
@@ -54,6 +55,7 @@ mod unvalidated;
 
 pub use crypto_stream::{CryptoStream, TooMuch};
 pub use encapsulated::Encapsulated;
+#[cfg(any(test, feature = "testing"))]
 pub use null::Null;
 pub use protector::{Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Provider, Side};
 pub use replay::Replay;

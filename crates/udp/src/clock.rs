@@ -67,8 +67,9 @@ impl Wall {
     }
 
     /// This reading, had the wall clock been set forward by `step`: for tests of what follows from that.
+    #[cfg(test)]
     #[must_use]
-    pub fn set_forward(self, step: Duration) -> Self {
+    pub(crate) fn set_forward(self, step: Duration) -> Self {
         Self { wall: self.wall + step, ..self }
     }
 

@@ -35,6 +35,7 @@ impl Endpoint {
     }
 
     /// Changes an established connection of this type; `None` if this one is of another.
+    #[cfg(any(test, feature = "testing"))]
     pub fn on_established<T: Established, R>(
         &mut self,
         id: ConnectionId,

@@ -195,6 +195,7 @@ impl Encapsulated {
 
     /// The datagrams of the protocol that may leave now, without their packets, and the length of each. For tests that send
     /// them elsewhere.
+    #[cfg(any(test, feature = "testing"))]
     pub fn train(&mut self, now: Instant) -> Option<(usize, Vec<u8>)> {
         self.handle_timeout(now);
         self.serve_channel(now);

@@ -141,14 +141,6 @@ impl DataHeader {
     pub fn field_of(head: &[u8; HEADER_LEN]) -> MessageField {
         MessageField::from_word(WORD_1.read(head))
     }
-
-    /// Sets the destination of an encoded packet. Does nothing if it is shorter than a header.
-    #[inline]
-    pub fn set_destination(packet: &mut [u8], destination: SocketId) {
-        if let Some(head) = packet.first_chunk_mut::<HEADER_LEN>() {
-            DESTINATION.write(head, destination.value());
-        }
-    }
 }
 
 #[cfg(test)]
@@ -163,11 +155,10 @@ mod tests {
     }
 
     #[test]
-    fn stamp_and_destination_change_in_place() {
+    fn the_stamp_changes_in_place() {
         let mut packet = [0; 20];
         DataHeader::set_timestamp(&mut packet, Timestamp::new(0x0102_0304));
-        DataHeader::set_destination(&mut packet, SocketId::new(5));
-        assert_eq!(packet[8..16], [1, 2, 3, 4, 0, 0, 0, 5]);
+        assert_eq!(packet[8..16], [1, 2, 3, 4, 0, 0, 0, 0]);
         assert_eq!(DataHeader::timestamp_of(&packet), Timestamp::new(0x0102_0304));
     }
 
@@ -175,7 +166,6 @@ mod tests {
     fn a_packet_shorter_than_a_header_is_neither_stamped_nor_read() {
         let mut stub = [0; 15];
         DataHeader::set_timestamp(&mut stub, Timestamp::new(1));
-        DataHeader::set_destination(&mut stub, SocketId::new(1));
         assert_eq!(stub, [0; 15]);
         assert_eq!(DataHeader::timestamp_of(&stub), Timestamp::ZERO);
         assert_eq!(DataHeader::decode(&stub), Err(DecodeError::TooShort { length: 15, header: HEADER_LEN }));
