@@ -9,23 +9,6 @@
 use crate::measure::fairness::jain;
 use crate::measure::interval::mean;
 
-/// The first sample from which on every flow stays within `tolerance` of `fair_share`. `tolerance` is a share: 0.1
-/// means ±10 %. `None` if there is none, and without flows.
-///
-/// This is the settling time of control theory, applied to each flow. Short samples vary by more than the tolerance on
-/// any path; the UDT papers use one second.
-///
-/// ```
-/// use farhaul_sim::measure::convergence::first_settled;
-/// let flows: [&[f64]; 2] = [&[100.0, 70.0, 53.0, 50.0, 48.0], &[0.0, 30.0, 45.0, 49.0, 50.0]];
-/// assert_eq!(first_settled(&flows, 50.0, 0.1, 2), Some(2));
-/// ```
-pub fn first_settled(flows: &[&[f64]], fair_share: f64, tolerance: f64, hold: usize) -> Option<usize> {
-    let bound = fair_share.abs() * tolerance;
-    let settled = |at: usize| flows.iter().all(|flow| (flow[at] - fair_share).abs() <= bound);
-    first_that_lasts(length(flows), settled, hold)
-}
-
 /// The first sample from which on Jain's index of the flows' means, over sliding windows of `window` samples, stays at
 /// or above `threshold`. `None` if there is none, and without flows. A window of 0 counts as 1.
 ///
@@ -60,18 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaving_the_band_restarts_the_settling_time() {
-        let flow: &[f64] = &[50.0, 50.0, 61.0, 50.0, 50.0];
-        assert_eq!(first_settled(&[flow], 50.0, 0.1, 1), Some(3));
-        assert_eq!(first_settled(&[flow], 50.0, 0.3, 1), Some(0));
-        assert_eq!(first_settled(&[flow], 50.0, 0.1, 3), None, "two samples are too few to hold");
-        assert_eq!(first_settled(&[&[50.0, 61.0]], 50.0, 0.1, 0), None, "not at the end");
-    }
-
-    #[test]
     fn without_flows_or_samples_nothing_settles() {
-        assert_eq!(first_settled(&[], 50.0, 0.1, 1), None);
-        assert_eq!(first_settled(&[&[], &[50.0]], 50.0, 0.1, 1), None);
         assert_eq!(first_fair(&[], 3, 0.95, 1), None);
         assert_eq!(first_fair(&[&[1.0, 1.0]], 3, 0.95, 1), None, "shorter than the window");
     }
@@ -86,20 +58,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn a_wider_band_is_never_reached_later(
-            flow in prop::collection::vec(0.0..100.0f64, 1..50),
-            narrow in 0.0..0.5f64,
-            more in 0.0..0.5f64,
-        ) {
-            if let Some(first) = first_settled(&[&flow], 50.0, narrow, 1) {
-                let wide = first_settled(&[&flow], 50.0, narrow + more, 1);
-                prop_assert!(wide.is_some_and(|wide| wide <= first));
-                prop_assert!(flow[first..].iter().all(|sample| (sample - 50.0).abs() <= 50.0 * narrow));
-                prop_assert!(first == 0 || (flow[first - 1] - 50.0).abs() > 50.0 * narrow);
-            }
-        }
-
         #[test]
         fn one_flow_is_always_fair_and_the_unit_does_not_matter(
             rows in prop::collection::vec((0.0..100.0f64, 0.0..100.0f64), 5..30),

@@ -1,4 +1,4 @@
-//! Fairness between flows and utilisation of a link.
+//! Fairness between flows.
 
 /// Jain's index of the throughputs `X` of `n` flows: `(Σ X)² / (n · Σ X²)`.
 ///
@@ -25,19 +25,6 @@ pub fn jain(throughputs: &[f64]) -> f64 {
     sum * sum / (throughputs.len() as f64 * squares)
 }
 
-/// Utilisation (efficiency): `Σ X / C`, the share of `capacity` that the throughputs use together, in the same unit.
-///
-/// From 0 to 1 if throughputs are counted at the bottleneck with headers. Payload alone gives 2 to 3 % less. Zero if
-/// the capacity is not positive.
-///
-/// Source: paper:udt-2007, efficiency index.
-pub fn utilisation(throughputs: &[f64], capacity: f64) -> f64 {
-    if capacity <= 0.0 {
-        return 0.0;
-    }
-    throughputs.iter().map(|throughput| throughput / capacity).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -54,12 +41,6 @@ mod tests {
     #[test]
     fn no_flow_and_zero_throughputs_are_fair() {
         assert_eq!([jain(&[]), jain(&[0.0]), jain(&[0.0, 0.0])], [1.0; 3]);
-    }
-
-    #[test]
-    fn utilisation_by_hand() {
-        assert!((utilisation(&[400.0, 550.0], 1_000.0) - 0.95).abs() < 1e-12);
-        assert_eq!([utilisation(&[], 1_000.0), utilisation(&[5.0], 0.0)], [0.0; 2]);
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! Goodput over an interval, and the share of retransmissions.
 
 use farhaul_proto::{ConnectionId, Stats};
-use farhaul_units::{Duration, Instant, Rate};
+use farhaul_units::{Instant, Rate};
 
 use crate::network::NodeId;
 use crate::sample::Samples;
@@ -15,24 +15,6 @@ pub fn goodput(samples: &Samples, host: NodeId, id: ConnectionId, from: Instant,
     Rate::from_bytes_in(last.totals.bytes_read - first.totals.bytes_read, end - start)
 }
 
-/// Goodput of each `window`: `(end of the window, rate)`.
-pub fn goodput_series(samples: &Samples, host: NodeId, id: ConnectionId, window: Duration) -> Vec<(Instant, Rate)> {
-    let mut series = Vec::new();
-    let mut start: Option<(Instant, u64)> = None;
-    for (at, stats) in samples.flow(host, id) {
-        let bytes = stats.totals.bytes_read;
-        match start {
-            Some((began, before)) if at - began >= window => {
-                series.extend(Rate::from_bytes_in(bytes - before, at - began).map(|rate| (at, rate)));
-                start = Some((at, bytes));
-            }
-            None => start = Some((at, bytes)),
-            Some(_) => {}
-        }
-    }
-    series
-}
-
 /// Packets retransmitted between two snapshots, as a share of all packets sent between them. Zero if none were sent.
 pub fn retransmission_share(earlier: &Stats, later: &Stats) -> f64 {
     let sent = later.totals.packets_sent.saturating_sub(earlier.totals.packets_sent);
@@ -42,6 +24,8 @@ pub fn retransmission_share(earlier: &Stats, later: &Stats) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use farhaul_units::Duration;
+
     use super::*;
     use crate::sample::{FlowSample, Sample};
 
@@ -71,13 +55,6 @@ mod tests {
         assert_eq!(rate(3, 4), Some(48_000));
         assert_eq!(rate(4, 9), None, "one sample makes no interval");
         assert_eq!(goodput(&samples, 0, ID, second(0), second(4)), None, "no such connection");
-    }
-
-    #[test]
-    fn a_series_has_one_rate_per_window() {
-        let series = goodput_series(&samples(&[0, 500, 1_000, 3_000, 5_000, 5_000]), 1, ID, Duration::from_secs(2));
-        let expected = [(2, 4_000), (4, 16_000)].map(|(at, bits)| (second(at), Rate::from_bits_per_second(bits)));
-        assert_eq!(series, expected);
     }
 
     #[test]
