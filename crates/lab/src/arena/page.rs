@@ -11,29 +11,7 @@ use crate::report::page::document;
 use crate::report::svg::escape;
 
 /// Rules beside those of other pages.
-const STYLE: &str = "
-main{max-width:60rem}
-main>p,main>ul,main>.verdict{max-width:40rem}
-table.passes td.n,table.passes th.n{padding-left:.6rem}
-table.passes td.n b{font-weight:600}
-table.passes tr.total td{border-top:1px solid var(--rule);font-weight:600}
-.all{color:var(--met)}.most{color:var(--met);opacity:.75}.few{color:var(--unmet);opacity:.8}.none{color:var(--unmet);font-weight:600}
-table.cells th:first-child{width:5.2rem}table.cells th:nth-child(2){width:19rem}
-table.cells td.n,table.cells th.n{text-align:left}
-table.cells td{padding-top:.26rem;padding-bottom:.26rem}
-table.cells td.path{color:var(--soft);white-space:nowrap}
-table.cells .marks{color:var(--soft);white-space:nowrap}
-table.cells .marks .unmet{font-weight:600}
-.meter{display:inline-block;width:2.6rem;height:.5rem;margin-right:.45rem;background:var(--faint);vertical-align:baseline}
-.meter i{display:block;height:100%;background:var(--met)}
-.meter i.missed{background:var(--unmet)}
-details.family summary b{color:var(--ink);font-weight:600}
-figure .wide svg{min-width:36rem}
-dl{font-size:.92rem;margin:1rem 0}
-dl div{display:grid;grid-template-columns:8.5rem 1fr;gap:0 1rem;padding:.3rem 0;border-bottom:1px solid var(--faint)}
-dt{font-weight:600}dd{margin:0}
-@media(max-width:40rem){dl div{grid-template-columns:1fr}}
-";
+const STYLE: &str = include_str!("page/arena.css");
 
 /// The general formulas, as on the [module's page](super).
 const FORMULAS: [(&str, &str); 8] = [
@@ -68,7 +46,7 @@ pub fn page(results: &Results) -> String {
     let seeds = in_words(&results.seeds);
     let body = format!("{}{}{}{}", head(results, &seeds), strips::html(results), formulas(results), cells(results));
     let footer = "Same seed and program, same numbers, on every machine.";
-    document(&format!("Farhaul arena: {seeds}"), STYLE, &body, footer)
+    document(&format!("Farhaul arena: {seeds}"), &format!("\n{STYLE}"), &body, footer)
 }
 
 /// The seeds in words: `seed 1`, `seeds 1 to 4`, `seeds 3, 8`.
