@@ -34,7 +34,7 @@
 //!
 //! | to change … | open |
 //! | --- | --- |
-//! | names and words of families | `arena/family.rs` |
+//! | names of families; their words | `arena/family.rs`; `families.toml` |
 //! | families of one flow, of flows that share, of late hosts, of several bottlenecks | `arena/single.rs`, `crowd.rs`, `hosts.rs`, `chain.rs` |
 //! | fast short paths, access networks, other laws beside | `arena/lan.rs`, `wireless.rs`, `beside.rs` |
 //! | the general formulas | `arena/sketch.rs` |
@@ -42,7 +42,7 @@
 //! | measures and the judge | `arena/goal.rs` |
 //! | random draws | `arena/draw.rs` |
 //! | results over cells | `arena/results.rs` |
-//! | the page | `arena/page.rs`, `arena/page/*.rs` |
+//! | the page | `arena/page.rs`, `arena/page/` |
 
 mod beside;
 mod cell;

@@ -6,7 +6,6 @@ use super::draw::{self, Draw};
 use super::family::Family;
 use super::goal::{Goal, Metrics, Verdict};
 use super::sketch::{Flow, Sketch};
-use super::{beside, chain, crowd, hosts, lan, libudt, single, wireless};
 
 /// The pseudo controller that knows its fair share from the first packet on.
 pub const IDEAL: &str = "ideal";
@@ -34,33 +33,8 @@ pub struct Cell {
 impl Cell {
     /// The cell of a family in a round of an arena's seed. `place` is its place in the table.
     pub(super) fn draw(seed: u64, round: usize, family: Family, place: usize) -> Self {
-        let mut sketch = Sketch::new(Draw::of_cell(seed, round, family));
-        match family {
-            Family::Clean => single::clean(&mut sketch),
-            Family::Loss => single::loss(&mut sketch),
-            Family::Burst => single::burst(&mut sketch),
-            Family::Jitter => single::jitter(&mut sketch),
-            Family::Reorder => single::reorder(&mut sketch),
-            Family::Shallow => single::shallow(&mut sketch),
-            Family::Deep => single::deep(&mut sketch),
-            Family::Slow => single::slow(&mut sketch),
-            Family::Fall => single::fall(&mut sketch),
-            Family::Fair => crowd::fair(&mut sketch),
-            Family::Mix => crowd::mix(&mut sketch),
-            Family::LateComer => crowd::late_comer(&mut sketch),
-            Family::Tcp => crowd::tcp(&mut sketch),
-            Family::Many => crowd::many(&mut sketch),
-            Family::LateHosts => hosts::late_hosts(&mut sketch),
-            Family::MultiBottleneck => chain::multi_bottleneck(&mut sketch),
-            Family::Lan => lan::lan(&mut sketch),
-            Family::Wireless => wireless::wireless(&mut sketch),
-            Family::Policer => wireless::policer(&mut sketch),
-            Family::Reverse => beside::reverse(&mut sketch),
-            Family::Neighbours => beside::neighbours(&mut sketch),
-            Family::Crowd => crowd::crowd(&mut sketch),
-            Family::Satellite => wireless::satellite(&mut sketch),
-            Family::Libudt => libudt::libudt(&mut sketch),
-        }
+        let mut sketch = Sketch::new(Draw::of_cell(seed, round, family as u64));
+        family.draw(&mut sketch);
         Self::of(sketch, family, seed, place)
     }
 

@@ -90,7 +90,7 @@ fn a_scenario_has_the_numbers_of_its_goals() {
 #[test]
 fn goals_follow_the_formulas() {
     // B = 1024 packets = 16 · 4³, so t0 = (2 + 3) · 0.1 s + 0.02 s. N = 102 400 packets.
-    let mut sketch = Sketch::new(Draw::of_cell(1, 0, Family::Loss));
+    let mut sketch = Sketch::new(Draw::of_cell(1, 0, Family::Loss as u64));
     (sketch.rate, sketch.rtt, sketch.time, sketch.loss) = (122.88e6, 0.1, 10.0, 0.01);
     assert!(near(sketch.product(), 1024.0) && near(sketch.start(), 0.52));
     sketch.alone(0.89, "0.89", (0.0, ""));
@@ -101,7 +101,7 @@ fn goals_follow_the_formulas() {
     assert!(near(cell.goals[1].most.unwrap(), 0.0125 + 0.000_937_5 + 0.005 + 0.000_156_25));
     assert!(near(cell.goals[2].least.unwrap(), 0.85 * 1456.0 / 1500.0 * 122.88e6 * 0.99));
     // Below 16 packets nothing has to grow.
-    let mut short = Sketch::new(Draw::of_cell(1, 0, Family::Clean));
+    let mut short = Sketch::new(Draw::of_cell(1, 0, Family::Clean as u64));
     (short.rate, short.rtt) = (12e6, 0.01);
     assert!(near(short.start(), 0.04));
 }
