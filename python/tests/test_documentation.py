@@ -8,8 +8,8 @@ import pytest
 import farhaul
 
 HERE = pathlib.Path(__file__).parents[2]
-PAGES = ["docs/book/python.md", "docs/book/fsspec.md", "README.md", "python/README.md"]
-LAB_PAGES = ["docs/book/python-controllers.md", "docs/book/python-lab.md"]
+PAGES = ["docs/book/python.md", "docs/book/fsspec.md", "python/README.md"]
+LAB_PAGES = ["docs/book/controllers.md", "docs/book/python-lab.md"]
 
 
 @pytest.mark.parametrize("page", PAGES + LAB_PAGES)

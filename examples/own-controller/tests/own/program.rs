@@ -118,7 +118,7 @@ fn the_lab_runs_scenarios_with_it() {
 
 #[test]
 fn the_book_shows_files_that_are_compiled() {
-    let page = include_str!("../../../../docs/book/your-own-controller.md");
+    let page = include_str!("../../../../docs/book/controllers.md");
     let files = [
         include_str!("../../src/lib.rs"),
         include_str!("../../src/main.rs"),
