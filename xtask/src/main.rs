@@ -26,7 +26,11 @@ use workspace::Workspace;
 
 /// The verbs: name, function, help.
 const VERBS: &[Verb] = &[
-    Verb { name: "test", run: test::run, help: "run all checks required before a merge; --long: and before a release" },
+    Verb {
+        name: "test",
+        run: test::run,
+        help: "run all checks required before a merge; --long: and before a release; --install: the packages they need",
+    },
     Verb { name: "tidy", run: tidy::run, help: "check the crate graph, names and links, and list the longest files" },
     Verb {
         name: "public",

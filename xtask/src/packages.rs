@@ -1,4 +1,4 @@
-//! System packages for the tests: installed if possible, otherwise named.
+//! System packages for the tests: installed on request, otherwise named.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -47,12 +47,18 @@ const PACKAGES: &[Package] = &[
     Package { name: "tcpdump", signs: &["tcpdump"], without: "captures of real sockets" },
 ];
 
-/// Installs missing packages as root on Debian. Elsewhere states what will be skipped.
-pub(crate) fn provide() -> Result<CheckStatus> {
+/// The option of `cargo xtask test` that installs packages.
+pub(crate) const INSTALL: &str = "--install";
+
+/// States what will be skipped without the missing packages. With [`INSTALL`] they are installed before, as root on Debian.
+pub(crate) fn provide(may_install: bool) -> Result<CheckStatus> {
     let missing = missing();
     if missing.is_empty() {
         println!("all there: {}", names(PACKAGES.iter()));
         return Ok(CheckStatus::Passed);
+    }
+    if !may_install {
+        return Ok(CheckStatus::Skipped(explain(&missing)));
     }
     if is_root() && is_present("apt-get") {
         let installed = install(&missing);
@@ -70,6 +76,14 @@ pub(crate) fn provide() -> Result<CheckStatus> {
         explain(&missing),
         names(missing.iter().copied())
     )))
+}
+
+/// How to get what [`provide`] did not find, if anything is missing.
+pub(crate) fn remedy() -> Option<String> {
+    let missing = missing();
+    let names = names(missing.iter().copied());
+    (!missing.is_empty())
+        .then(|| format!("to run the rest, as root on Debian or Ubuntu: cargo xtask test {INSTALL}    # {names}"))
 }
 
 fn install(missing: &[&'static Package]) -> Result<CheckStatus> {

@@ -19,17 +19,20 @@ const AS_ROOT: [&str; 4] = ["unshare", "--user", "--map-root-user", "--"];
 
 /// Runs every section, then reports failures, the slowest tests, and what did not run.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    let extent = match arguments {
-        [] => Extent::Short,
-        [word] if word == "--long" => Extent::Long,
-        _ => bail!("`test` takes `--long` or nothing; for one crate: cargo test -p farhaul-NAME"),
-    };
+    let (mut extent, mut may_install) = (Extent::Short, false);
+    for word in arguments {
+        match word.as_str() {
+            "--long" => extent = Extent::Long,
+            packages::INSTALL => may_install = true,
+            _ => bail!("`test` takes `--long` and `{}`; for one crate: cargo test -p farhaul-NAME", packages::INSTALL),
+        }
+    }
     let features = features(&workspace.packages);
     let mut sections = Sections::default();
     let mut report = Report::default();
     let mut surroundings = Surroundings { network_wrapper: network_wrapper(), ..Surroundings::default() };
     let mut suite = None;
-    sections.section("packages of the system", packages::provide);
+    sections.section("packages of the system", || packages::provide(may_install));
     let python = python::Preparation::begin(workspace);
     sections.section("format", || succeed(workspace.cargo().args(["fmt", "--all", "--check"])));
     sections.section("tidy", || tidy::check(workspace));
@@ -92,6 +95,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     sections.section("crates without a system", || without_system(workspace));
     let result = sections.finish();
     report.print();
+    if !may_install && let Some(remedy) = packages::remedy() {
+        println!("{remedy}");
+    }
     result
 }
 
