@@ -4,7 +4,10 @@
 
 pub mod convergence;
 pub mod fairness;
+pub mod friendliness;
 pub mod interval;
 pub mod quantile;
+pub mod rtt_fairness;
 pub mod stability;
+pub mod tcp_response;
 pub mod throughput;

@@ -84,6 +84,15 @@ fn interpolate(below: (f64, f64), above: (f64, f64), freedom: f64) -> f64 {
     above.1 + (below.1 - above.1) * share
 }
 
+/// The quotient; 1 if both are zero, infinite if only the divisor is.
+pub(super) fn ratio(one: f64, other: f64) -> f64 {
+    match (one <= 0.0, other <= 0.0) {
+        (true, true) => 1.0,
+        (false, true) => f64::INFINITY,
+        _ => one / other,
+    }
+}
+
 fn variance(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
