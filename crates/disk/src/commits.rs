@@ -437,10 +437,9 @@ fn synced(all: Vec<Named>) -> Vec<CommitResult> {
 mod tests {
     use std::path::Path;
 
-    use farhaul_session::Mtime;
+    use farhaul_session::{Ends, Mtime};
 
     use super::*;
-    use crate::ends::Ends;
 
     #[test]
     fn without_threads_the_caller_does_the_work() {

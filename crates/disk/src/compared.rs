@@ -4,12 +4,11 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
-use farhaul_session::{Component, Entry, FailCode, Failure, chunk_count};
+use farhaul_session::{Component, Ends, Entry, FailCode, Failure, chunk_count};
 use rustix::fs::Stat;
 
 use super::claims::Claims;
 use super::directory::{Directory, is_same, mtime};
-use super::ends::Ends;
 use super::failure::{failure, io_failure};
 use super::partial::Partial;
 use super::place::StoredPlace;

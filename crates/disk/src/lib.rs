@@ -2,7 +2,7 @@
 //!
 //! A [`DiskSource`] reads a tree, a [`DiskStore`] builds one, and [`DiskFiles`] answers requests about single files. They are the
 //! `Source`, the `Store` and the `Files` of the sessions of `farhaul-session`, and know neither networks nor keys. Whoever drives a
-//! session gives them what they ask: [`Ends`] and [`Patience`] for waits, [`Caps`] and a [`Guard`] for the rights of the peer.
+//! session gives them what they ask: `Ends` and [`Patience`] for waits, [`Caps`] and a [`Guard`] for the rights of the peer.
 //!
 //! Sessions run on a thread of the application, so disk access never delays the network. Each entry is reached by a
 //! directory handle and a single name, never by a path that somebody could redirect: see [`Directory`].
@@ -19,7 +19,6 @@ mod descent;
 mod descriptors;
 mod directory;
 mod directory_handles;
-mod ends;
 mod expansion;
 mod failure;
 mod files;
@@ -59,7 +58,6 @@ pub use caps::{Caps, ScratchClaim};
 pub use clean::{Cleaned, clean};
 pub use descriptors::copies_at_a_time;
 pub use directory::Directory;
-pub use ends::Ends;
 pub use files::{DiskFiles, FileChange, Guard, NewFile, OpenFile, Reach, Right, Unguarded, Work};
 pub use filters::Filters;
 pub use held::{Held, HeldDirectories, Place};

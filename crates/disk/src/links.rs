@@ -4,12 +4,11 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use farhaul_session::{Change, Component, Entry, FailCode, Failure};
+use farhaul_session::{Change, Component, Ends, Entry, FailCode, Failure};
 use rustix::fs::{FileType, RenameFlags, Stat, Timestamps, fstat, readlinkat};
 use rustix::io::Errno;
 
 use super::directory::{Directory, is_same, kind, mtime};
-use super::ends::Ends;
 use super::failure::{cannot_change, cannot_make, failure, io_failure};
 use super::partial::Partial;
 use super::patience::{Patience, patiently};

@@ -5,14 +5,13 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, LazyLock};
 
-use farhaul_session::{CHUNK_LEN, ChunkDigest, Component, Entry, FailCode, Failure, chunk_count, chunk_range};
+use farhaul_session::{CHUNK_LEN, ChunkDigest, Component, Ends, Entry, FailCode, Failure, chunk_count, chunk_range};
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, RenameFlags, fallocate, flock};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
 
 use super::claims::Claims;
 use super::directory::{Directory, no_modes_here};
-use super::ends::Ends;
 use super::failure::{cannot_make, failure, io_failure};
 use super::journal::Journal;
 use super::patience::Patience;

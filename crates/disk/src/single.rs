@@ -7,11 +7,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use farhaul_session::{Chunk, Component, Entry, FailCode, Failure, RelPath};
+use farhaul_session::{Chunk, Component, Ends, Entry, FailCode, Failure, RelPath};
 
 use super::claims::Claims;
 use super::directory::{Directory, now, stamp_now};
-use super::ends::Ends;
 use super::failure::failure;
 use super::partial::{Commitment, Partial};
 use super::properties::Wanted;

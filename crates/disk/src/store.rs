@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use farhaul_session::{
-    Change, ChunkDigest, Commit, Component, Digest, Ending, Entry, EntryId, FailCode, Failure, KnownChunk, Leftover,
-    Made, RelPath, Rules, Scratch, ShownPath, Skip, Store, Sync, Verdict,
+    Change, ChunkDigest, Commit, Component, Digest, Ending, Ends, Entry, EntryId, FailCode, Failure, KnownChunk,
+    Leftover, Made, RelPath, Rules, Scratch, ShownPath, Skip, Store, Sync, Verdict,
 };
 use rustix::fs::Stat;
 
@@ -17,7 +17,6 @@ use super::caps::Caps;
 use super::commits::{Commits, Complete, DirectoryCommit, FileCommit};
 use super::compared::{Compared, Same};
 use super::directory::{Directory, is_same, no_modes_here};
-use super::ends::Ends;
 use super::failure::failure;
 use super::known::KnownChunks;
 use super::links::{self, HardLink};

@@ -9,13 +9,12 @@ mod aliases;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use farhaul_session::{Component, FailCode, Failure, Mtime, RelPath, Rules, ShownPath};
+use farhaul_session::{Component, Ends, FailCode, Failure, Mtime, RelPath, Rules, ShownPath};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use self::aliases::{Aliases, MOST_ALIASES};
 use super::directory::{Directory, kind};
-use super::ends::Ends;
 use super::failure::{cannot_change, failure};
 use super::filters::Filters;
 use super::place::Places;

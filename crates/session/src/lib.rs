@@ -66,6 +66,7 @@ mod bench;
 mod bond;
 mod command;
 mod course;
+mod ends;
 mod error;
 mod failure;
 mod field;
@@ -98,6 +99,7 @@ pub use command::{
     COMMAND_VERSION, CommandEvent, CommandExit, CommandFrame, CommandReader, CommandRequest, STREAM_HEADER,
     StandardStream,
 };
+pub use ends::Ends;
 pub use error::{Abort, AbortCode, SessionError, Violation};
 pub use failure::{FailCode, Failure};
 pub use field::Malformed;

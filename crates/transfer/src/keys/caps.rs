@@ -6,11 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul::security::{Grant, PublicKey};
-use farhaul_session::{FailCode, Failure};
+use farhaul_session::{Ends, FailCode, Failure};
 use farhaul_udp::Clock;
 use farhaul_units::{Instant, Rate};
-
-use farhaul_disk::Ends;
 
 /// Sleep between two portions of data under a cap of the rate.
 const SLEEP: Duration = Duration::from_millis(100);

@@ -3,12 +3,12 @@
 use std::thread;
 use std::time::Duration;
 
-use farhaul_session::{Rules, WAITS_FOR_SPACE};
+use farhaul_disk::{LockWait, Patience};
+use farhaul_session::{Ends, Rules, WAITS_FOR_SPACE};
 
 use crate::bond::BondedStream;
 use crate::environment::Environment;
 use crate::event::Events;
-use farhaul_disk::{Ends, LockWait, Patience};
 
 /// What this side says.
 const FULL: &str = "the disk is full: the copy waits up to 9 min for space; make room, or stop it";

@@ -1,9 +1,9 @@
-//! Whether a copy ends, for loops of its store that a claim of the peer makes long.
+//! Whether a copy ends, for loops and waits of its store that a claim of the peer makes long.
 
 use std::fmt;
 use std::sync::Arc;
 
-use farhaul_session::{FailCode, Failure};
+use crate::failure::{FailCode, Failure};
 
 /// Asks whether the copy ends. Clones ask the same. By default it never does.
 #[derive(Clone, Default)]
@@ -16,6 +16,9 @@ impl Ends {
     }
 
     /// Fails once the copy ends.
+    ///
+    /// # Errors
+    /// The copy ends.
     pub fn check(&self) -> Result<(), Failure> {
         match &self.0 {
             Some(ends) if ends() => Err(Failure::new(FailCode::GivenUp, "the copy was stopped meanwhile")),
