@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhaul::security::{Pinned, PublicKey, Security};
 use farhaul::{AsyncStream, Endpoint, Listener as Port};
-use farhaul_transfer::keys::{Admission, Service, identity};
+use farhaul_transfer::admission::{Admission, Service};
+use farhaul_transfer::keys::identity;
 use farhaul_transfer::settings::Settings;
 use farhaul_transfer::{Error, HostPort};
 use pyo3::prelude::*;

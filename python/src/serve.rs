@@ -9,7 +9,7 @@ use std::thread;
 
 use farhaul::Endpoint;
 use farhaul::units::Duration;
-use farhaul_transfer::keys::{Admission, Service};
+use farhaul_transfer::admission::{Admission, Service};
 use farhaul_transfer::serve::{DirectoryServer, listener};
 use farhaul_transfer::{Cancellation, Environment, Error, Event, HostPort, Observer, Report as Figures};
 use pyo3::prelude::*;

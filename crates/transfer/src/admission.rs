@@ -1,4 +1,15 @@
 //! Which clients a listener admits, and what each may do.
+//!
+//! | part | owns |
+//! | --- | --- |
+//! | [`Admission`] | the clients by their file, and the keys of now |
+//! | [`Rights`] | what the client of a connection may do |
+//! | [`Who`] | callers that a listener can tell apart |
+//! | `refusal` | clients that are not admitted, in words |
+
+mod refusal;
+mod rights;
+mod who;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -9,18 +20,18 @@ use std::thread;
 
 use farhaul::security::{AuthorizedKeys, Cipher, KeyPair, NotAdmitted, PublicKey, Security, Trust};
 use farhaul::{Endpoint, Stream, probe};
+use farhaul_disk::HeldDirectories;
 use farhaul_session::AbortCode;
 use farhaul_udp::Clock;
 
-use super::caps::{Permit, Usages};
-use super::files;
-use super::refusal::{Cause, Refusal};
-use super::rights::Rights;
-use super::who::Who;
+pub use self::rights::Rights;
+pub use self::who::Who;
+
+use self::refusal::{Cause, Refusal};
 use crate::error::{Code, Error};
 use crate::event::Events;
+use crate::keys::{Permit, Usages, read_trusted};
 use crate::quota::{self, Quota};
-use farhaul_disk::HeldDirectories;
 
 /// Refusals that may wait to be reported. Further ones are only counted.
 const WAITING_REFUSALS: usize = 16;
@@ -54,7 +65,7 @@ impl KeysFile {
 
     fn read(&self) -> Result<AuthorizedKeys, Error> {
         let path = self.path();
-        let text = match (files::read_trusted(path)?, self) {
+        let text = match (read_trusted(path)?, self) {
             (Some(text), _) => text,
             (None, Self::Usual(_)) => String::new(),
             (None, Self::Named(_)) => {

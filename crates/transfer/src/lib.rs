@@ -13,7 +13,8 @@
 //! | [`rsh`] | a command on a host that ssh reaches, with its standard streams |
 //! | [`Location`] | the ends of copies in words |
 //! | [`Settings`], [`Ssh`] | settings of connections, the way to hosts that ssh reaches |
-//! | [`keys`] | this user's key, known servers, admitted clients |
+//! | [`admission`] | the clients of a listener, and what each may do |
+//! | [`keys`] | this user's key, known servers, the caps of keys |
 //! | [`remote`] | the program on a remote host, which ssh starts for one copy or command |
 //! | [`bond`] | one stream over several connections |
 //! | [`session`] | how a sans-IO session runs on a stream, and its measurements |
@@ -22,6 +23,7 @@
 //! | [`limit`], [`report`] | what limited a transfer, amounts, times and rates |
 //! | [`connect`], [`control`], [`quota`], [`text`] | connecting, the control stream beside a copy, lines that anybody can cause, words for people |
 
+pub mod admission;
 pub mod bond;
 mod cancel;
 pub mod connect;

@@ -37,6 +37,7 @@ use std::time::Duration;
 
 use farhaul::security::PlainClients;
 use farhaul::{Listener, Stream};
+use farhaul_disk::{Directory, DiskSource, DiskStore, HeldDirectories, Place, Reach, Right, Selection, Wording};
 use farhaul_session::{AbortCode, Pull, Push, Request, ShownPath};
 use farhaul_units::Rate;
 
@@ -49,19 +50,19 @@ use self::listener::{Caller, Callers, Limits};
 use self::older::RunningCopies;
 use self::permissions::Permissions;
 use self::store_caps::StoreCaps;
+use crate::admission::{Admission, Rights};
 use crate::connect;
 use crate::copy::missing::{Missing, select};
 use crate::copy::partial::Target;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Event;
-use crate::keys::{Admission, Permit, Rights};
+use crate::keys::Permit;
 use crate::quota::Quota;
 use crate::report::Report;
 use crate::session::file::{Holding, ends, lock_wait, patience};
 use crate::settings::Settings;
 use crate::text::reason;
-use farhaul_disk::{Directory, DiskSource, DiskStore, HeldDirectories, Place, Reach, Right, Selection, Wording};
 
 /// Time in which a session moves some bytes, by default. A client that is suspended for ten minutes survives.
 pub const IDLE: Duration = Duration::from_secs(900);

@@ -19,8 +19,8 @@ use farhaul_units::{ByteSize, Rate};
 pub use security::SecuritySettings;
 
 use self::key_log::KeyLogFile;
+use crate::admission::Admission;
 use crate::error::{Code, Error};
-use crate::keys::Admission;
 use crate::report::{Direction, Report};
 use crate::session::measure::Caps;
 

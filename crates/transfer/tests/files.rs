@@ -12,7 +12,7 @@ use std::thread;
 use farhaul::Endpoint;
 use farhaul::security::{Cipher, KeyPair};
 use farhaul_session::{NodeKind, ReadFrom, Removing};
-use farhaul_transfer::keys::{Admission, Service};
+use farhaul_transfer::admission::{Admission, Service};
 use farhaul_transfer::serve::{DirectoryServer, listener};
 use farhaul_transfer::{Code, Copy, Environment, PutOptions, RemoteFiles, RemoteHost, Settings, Ssh, TreeItem};
 

@@ -19,10 +19,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul::{ConnectionLost, Error, Stream};
+use farhaul_transfer::admission::{Admission, Service};
 use farhaul_transfer::bond::{BondedStream, Flows, Further};
 use farhaul_transfer::connect::Calling;
 use farhaul_transfer::event::Moved;
-use farhaul_transfer::keys::{Admission, Exhausted, Permit, Service};
+use farhaul_transfer::keys::{Exhausted, Permit};
 use farhaul_transfer::limit::is_too_short;
 use farhaul_transfer::report::{Direction, Report, goodput};
 use farhaul_transfer::session::Waits;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use farhaul::Endpoint;
 use farhaul::security::PlainClients;
 use farhaul_disk::{Directory, copies_at_a_time};
-use farhaul_transfer::keys::{Admission, Service};
+use farhaul_transfer::admission::{Admission, Service};
 use farhaul_transfer::report::{Direction, Report};
 use farhaul_transfer::serve::listener::Callers;
 use farhaul_transfer::serve::{DirectoryServer, listener};

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use farhaul_disk::{DiskStore, Filters};
 use farhaul_session::{
     AbortCode, Bonding, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, Rules, SessionError, Skip,
     Source, Store,
@@ -30,7 +31,6 @@ use crate::session::throttled::Throttled;
 use crate::session::watch::Watch;
 use crate::session::{Channel, Role, Session, Trouble, drive};
 use crate::throttle::Obedience;
-use farhaul_disk::{DiskStore, Filters};
 
 /// One run of a copy.
 pub(super) struct Exchange<'a> {

@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use farhaul_disk::Place;
 use farhaul_session::{Component, RelPath, escape};
 
 use crate::error::Error;
-use farhaul_disk::Place;
 
 /// The target of a copy.
 pub(crate) struct Target {

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use farhaul_disk::{DiskSource, Selection, Wording};
 use farhaul_session::{Component, NameList, Pull, RelPath, Rules, own_name};
 
 use super::asked::{AskedPaths, top_of};
@@ -15,7 +16,6 @@ use crate::location::{HostPort, Location, ServerPlace, SshPlace};
 use crate::remote::Other;
 use crate::remote::messages::{NamesText, PathText, Task, Wanted};
 use crate::text::reason;
-use farhaul_disk::{DiskSource, Selection, Wording};
 
 #[cfg(test)]
 mod tests;

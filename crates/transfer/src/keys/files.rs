@@ -31,7 +31,7 @@ const OPENSSH: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";
 ///
 /// # Errors
 /// It cannot be read, or others than its owner may have written it.
-pub(super) fn read_trusted(path: &Path) -> Result<Option<String>, Error> {
+pub(crate) fn read_trusted(path: &Path) -> Result<Option<String>, Error> {
     let opened = trusted_file::open(path, "says whom to trust").map_err(|why| why.error(path))?;
     let Some(mut file) = opened else { return Ok(None) };
     let mut text = Vec::new();

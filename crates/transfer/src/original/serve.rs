@@ -14,7 +14,7 @@ use farhaul_units::Instant;
 
 use super::stop::Woken;
 use super::{Failure, Stop};
-use crate::keys::Who;
+use crate::admission::Who;
 use farhaul_disk::{Directory, ServedFile};
 
 /// How long a client may ask for nothing. People sit at the original's prompt, but a place must not be lost for ever.

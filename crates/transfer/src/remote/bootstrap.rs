@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use farhaul::Endpoint;
 use farhaul::security::{KeyPair, Pinned, PublicKey, Security};
+use farhaul_disk::{DiskSource, DiskStore, Reach, Selection, Unguarded, Wording};
 use farhaul_session::{AbortCode, Pull, Request, ShownPath, escape};
 
 use self::job::Job;
@@ -38,7 +39,6 @@ use crate::serve::listener::{self, Caller, Callers, Limits, ThroughSsh};
 use crate::session::file::{Holding, ends, lock_wait, patience};
 use crate::settings::Settings;
 use crate::throttle::Throttle;
-use farhaul_disk::{DiskSource, DiskStore, Reach, Selection, Unguarded, Wording};
 
 /// The next step if two programs are of different versions.
 const UPDATE: &str = "update the older side";

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use farhaul_disk::MUNGED;
 use farhaul_session::{
     CHUNK_LEN, Change, Chunk, ChunkDigest, Commit, Digest, Ending, Entry, EntryId, Failure, Figures, KnownChunk,
     Leftover, Made, NameList, Next, RelPath, Scratch, ShownPath, Source, Stamp, Store, Verdict,
@@ -11,7 +12,6 @@ use farhaul_udp::Clock;
 
 use crate::keys::{Claim, Permit};
 use crate::session::file::Holding;
-use farhaul_disk::MUNGED;
 
 /// A source or store, and the permit of the session.
 #[derive(Debug)]

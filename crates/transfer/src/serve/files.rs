@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use farhaul_disk::{Directory, DiskFiles, Guard, Place, Reach, Right};
 use farhaul_session::{
     Abort, FailCode, Failure, FileServer, RelPath, ServicePath, ServiceTotals, SessionError, ShownPath,
 };
@@ -17,7 +18,6 @@ use crate::report::{Direction, Report};
 use crate::session::Session;
 use crate::session::file::Working;
 use crate::session::measure::{self, Meter};
-use farhaul_disk::{Directory, DiskFiles, Guard, Place, Reach, Right};
 
 /// What a client of a server may do, by its key.
 #[derive(Debug)]

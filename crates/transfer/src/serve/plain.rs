@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use farhaul::security::{Network, PlainClients};
 use farhaul_units::Rate;
 
-use crate::keys::Rights;
+use crate::admission::Rights;
 
 /// What plain clients may do.
 #[derive(Clone, Debug, PartialEq, Eq)]

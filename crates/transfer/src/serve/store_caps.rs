@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use farhaul_disk::{Caps, ScratchClaim};
 use farhaul_session::Failure;
 use farhaul_udp::Clock;
 
 use crate::keys::{Claim, Permit};
-use farhaul_disk::{Caps, ScratchClaim};
 
 /// The permit of a session, for its store.
 #[derive(Debug)]

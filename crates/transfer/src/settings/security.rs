@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use farhaul::security::Cipher;
 
+use crate::admission::{Admission, KeysFile, Service};
 use crate::error::Error;
 use crate::event::Events;
-use crate::keys::{Admission, HostKeyPolicy, KeysFile, Server, Service, identity, places};
+use crate::keys::{HostKeyPolicy, Server, identity, places};
 
 /// Settings of the protection of connections.
 #[derive(Clone, Debug, Default)]

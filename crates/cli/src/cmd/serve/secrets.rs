@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use farhaul_transfer::keys::{Admission, places};
+use farhaul_transfer::admission::Admission;
+use farhaul_transfer::keys::places;
 
 use super::args::ServeArgs;
 use crate::exit::Fault;
