@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_cc::{Controller, Spec};
-use farhaul_proto::{Config, MinProgress, PathMemory, controller_factory};
+use farhaul_proto::{Config, ControllerFactory, MinProgress, PathMemory, controller_factory};
 use farhaul_protocols::Protocol;
 use farhaul_udp::Options;
 use farhaul_units::Rate;
@@ -322,7 +322,7 @@ impl Builder {
     /// It can exchange custom packets with the controller at the other end:
     /// [`send_custom`](crate::Connection::send_custom).
     pub fn controller_with(mut self, make: impl Fn(u64) -> Box<dyn Controller> + Send + 'static) -> Self {
-        self.config.controller = Box::new(make);
+        self.config.controller = ControllerFactory::new(make);
         self.controller = Choice::Made;
         self
     }

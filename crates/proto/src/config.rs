@@ -2,7 +2,7 @@
 
 mod udt;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use self::udt::Config as UdtConfig;
 
@@ -19,6 +19,7 @@ use crate::path_memory::PathMemory;
 ///
 /// No default needs tuning, because buffers size themselves. UDT's option names stand in brackets, for readers who know
 /// libudt.
+#[derive(Clone)]
 pub struct Config {
     /// Largest packet in bytes, IP, UDP and UDT headers included (`UDT_MSS`). Default 1500, range
     /// [`MIN_MSS`](crate::udt::MIN_MSS) (576) to 65 535.
@@ -80,35 +81,6 @@ pub struct Config {
 }
 
 impl Config {
-    /// The same settings for another endpoint, whose controllers come from `controller`.
-    #[must_use]
-    pub fn copy_with(&self, controller: ControllerFactory) -> Self {
-        Self {
-            mss: self.mss,
-            largest_mss: self.largest_mss,
-            send_buffer: self.send_buffer,
-            recv_buffer: self.recv_buffer,
-            max_rate: self.max_rate,
-            first_rate: self.first_rate,
-            interface_rate: self.interface_rate,
-            connect_timeout: self.connect_timeout,
-            peer_timeout: self.peer_timeout,
-            linger: self.linger,
-            keep_alive: self.keep_alive,
-            burst_time: self.burst_time,
-            max_connections: self.max_connections,
-            backlog: self.backlog,
-            stall_timeout: self.stall_timeout,
-            min_progress: self.min_progress,
-            max_flow_window: self.max_flow_window,
-            reorder_tolerance: self.reorder_tolerance,
-            initial_seq: self.initial_seq,
-            controller,
-            path_memory: self.path_memory.clone(),
-            udt: self.udt.clone(),
-        }
-    }
-
     /// Largest number of packets that a connection holds for its reader: at most [`max_flow_window`](Self::max_flow_window).
     pub fn recv_window(&self) -> u32 {
         let payload = u64::from(self.mss - IP_UDP_HEADER) - HEADER_LEN as u64;
@@ -162,8 +134,16 @@ impl MinProgress {
     pub const DAEMON: Self = Self { bytes: 10 << 10, time: Duration::from_secs(600) };
 }
 
-/// Makes a controller from a seed for its randomness.
-pub type ControllerFactory = Box<dyn Fn(u64) -> Box<dyn Controller> + Send>;
+/// Makes a controller from a seed for its randomness. Copies share one function, which is locked while it runs.
+#[derive(Clone)]
+pub struct ControllerFactory(Arc<Mutex<dyn Fn(u64) -> Box<dyn Controller> + Send>>);
+
+impl ControllerFactory {
+    /// A factory that calls `make`.
+    pub fn new(make: impl Fn(u64) -> Box<dyn Controller> + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(make)))
+    }
+}
 
 /// Byte stream or messages: UDT's SOCK_STREAM and SOCK_DGRAM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -188,11 +168,11 @@ impl Mode {
 impl Config {
     /// A controller of a new connection. One that panics while it is made fails as one that panics later.
     pub fn supervised(&self, seed: u64) -> Supervised {
-        Supervised::new(|| (self.controller)(seed))
+        Supervised::new(|| self.controller.0.lock().unwrap_or_else(PoisonError::into_inner)(seed))
     }
 }
 
 /// A factory for the controller that `spec` names.
 pub fn controller_factory(spec: Spec) -> ControllerFactory {
-    Box::new(move |seed| spec.build(seed))
+    ControllerFactory::new(move |seed| spec.build(seed))
 }

@@ -1,9 +1,7 @@
 //! Plain clients of a port that encrypts.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use farhaul_proto::secure::{Provider, endpoint_with_plain_callers};
-use farhaul_proto::{Config, ControllerFactory, Endpoint, Entropy};
+use farhaul_proto::{Config, Endpoint, Entropy};
 use farhaul_protocols::Protocol;
 use farhaul_units::{Network, Rate};
 
@@ -50,7 +48,7 @@ impl PlainClients {
     pub(crate) fn endpoint(
         self,
         protocol: &Protocol,
-        mut config: Config,
+        config: Config,
         entropy: Entropy,
         provider: Box<dyn Provider>,
     ) -> Result<Endpoint, Error> {
@@ -60,19 +58,8 @@ impl PlainClients {
         if self.max_rate == Rate::ZERO {
             return Err(Error::InvalidOption { option: "PlainClients::max_rate", range: "above zero" });
         }
-        let [controller, other] = shared(config.controller);
-        config.controller = controller;
-        let mut plain = config.copy_with(other);
+        let mut plain = config.clone();
         plain.max_rate = Some(config.max_rate.map_or(self.max_rate, |rate| rate.min(self.max_rate)));
         Ok(endpoint_with_plain_callers([config, plain], self.networks, entropy, provider))
     }
-}
-
-/// The same factory for two endpoints. It is locked when a connection begins.
-fn shared(factory: ControllerFactory) -> [ControllerFactory; 2] {
-    let factory = Arc::new(Mutex::new(factory));
-    [(); 2].map(|()| -> ControllerFactory {
-        let factory = Arc::clone(&factory);
-        Box::new(move |seed| factory.lock().unwrap_or_else(PoisonError::into_inner)(seed))
-    })
 }

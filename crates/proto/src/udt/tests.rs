@@ -10,7 +10,7 @@ use farhaul_units::{Duration, Instant, MsgNo, PacketRate, Rate, SendPeriod};
 
 use super::*;
 use crate::transport::{Readiness, StreamError};
-use crate::{Batch, Config, ConnectionId, Entropy, Event, Mode, Read, Streams, Transport};
+use crate::{Batch, Config, ConnectionId, ControllerFactory, Entropy, Event, Mode, Read, Streams, Transport};
 
 const DELAY: Duration = Duration::from_millis(10);
 
@@ -369,7 +369,7 @@ fn a_controller_that_asks_for_packets_hears_of_every_one() {
     for end in &mut pair.ends {
         let counted = counted.clone();
         *end = endpoint(
-            Config { controller: Box::new(move |_| Box::new(counted.clone())), ..Config::default() },
+            Config { controller: ControllerFactory::new(move |_| Box::new(counted.clone())), ..Config::default() },
             Entropy { cookie_key: [7; 16], seed: 7 },
         );
     }

@@ -8,7 +8,7 @@ use farhaul_cc::{
     Spec, TimeoutEvent,
 };
 use farhaul_netem::{PathSpec, QueueSize};
-use farhaul_proto::{Config, ConnectionLost, Endpoint, Entropy, Mode, Streams, udt};
+use farhaul_proto::{Config, ConnectionLost, ControllerFactory, Endpoint, Entropy, Mode, Streams, udt};
 use farhaul_units::{Duration, Instant, Rate, SeqNo};
 
 use super::Extent;
@@ -74,7 +74,7 @@ impl Subject {
         let (make, tally) = (Arc::clone(&self.make), Arc::clone(&self.tally));
         let controller =
             move |seed| -> Box<dyn Controller> { Box::new(Observed { inner: make(seed), tally: Arc::clone(&tally) }) };
-        pair(seed, path, Config { controller: Box::new(controller), initial_seq, ..Config::default() })
+        pair(seed, path, Config { controller: ControllerFactory::new(controller), initial_seq, ..Config::default() })
     }
 }
 

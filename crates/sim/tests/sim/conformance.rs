@@ -6,7 +6,7 @@ use allocation_counter::measure;
 use farhaul_cc::registry::controllers;
 use farhaul_cc::{AckEvent, Control, Controller, CustomMessage, DeliveryEvent, LossEvent, Path, Spec, TimeoutEvent};
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
-use farhaul_proto::{Config, Entropy, Mode, udt};
+use farhaul_proto::{Config, ControllerFactory, Entropy, Mode, udt};
 use farhaul_sim::Workload;
 use farhaul_sim::conformance::{Extent, check, check_some};
 use farhaul_sim::topology::path::{CALLER, Pair};
@@ -211,7 +211,7 @@ fn held(make: impl Fn(u64) -> Box<dyn Controller> + Send + 'static, time: Durati
         loss: Some(LossSpec::Bernoulli(0.001)),
         ..PathSpec::default()
     };
-    let caller = endpoint(1, Config { controller: Box::new(make), ..Config::default() });
+    let caller = endpoint(1, Config { controller: ControllerFactory::new(make), ..Config::default() });
     let mut run = Pair::new(caller, listener).path(path).caller(Workload::send_without_end()).start();
     run.run_until(Instant::ZERO + time);
     let id = run.flows(CALLER)[0].id();

@@ -45,7 +45,10 @@ impl Controller for Talking {
 }
 
 fn under(make: impl Fn(u64) -> Box<dyn Controller> + Send + 'static) -> Endpoint {
-    endpoint(Config { controller: Box::new(make), ..Config::default() }, Entropy { cookie_key: [7; 16], seed: 7 })
+    endpoint(
+        Config { controller: ControllerFactory::new(make), ..Config::default() },
+        Entropy { cookie_key: [7; 16], seed: 7 },
+    )
 }
 
 #[test]

@@ -38,8 +38,10 @@ fn deliveries(receipts: bool) -> Vec<DeliveryEvent> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let mut pair = Pair::new();
     let recorder = Arc::clone(&seen);
-    let config =
-        Config { controller: Box::new(move |_| Box::new(Recorder(Arc::clone(&recorder)))), ..Config::default() };
+    let config = Config {
+        controller: ControllerFactory::new(move |_| Box::new(Recorder(Arc::clone(&recorder)))),
+        ..Config::default()
+    };
     pair.ends[0] = endpoint(config, Entropy { cookie_key: [1; 16], seed: 1 });
     let (mut count, mut kinds) = (0, [0, 0]);
     let counted = Arc::new(Mutex::new(kinds));

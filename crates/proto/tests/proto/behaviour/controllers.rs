@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use farhaul_cc::registry::controllers;
 use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, Spec};
 use farhaul_netem::PathSpec;
-use farhaul_proto::{Config, ConnectionLost, Endpoint, Event, Streams};
+use farhaul_proto::{Config, ConnectionLost, ControllerFactory, Endpoint, Event, Streams};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{Duration, Rate, SendPeriod};
@@ -20,7 +20,7 @@ fn laws() -> Vec<Spec> {
 }
 
 fn under(make: impl Fn(u64) -> Box<dyn Controller> + Send + 'static) -> Endpoint {
-    endpoint(1, Config { controller: Box::new(make), ..Config::default() })
+    endpoint(1, Config { controller: ControllerFactory::new(make), ..Config::default() })
 }
 
 fn switch(run: &mut Simulation<Endpoint>, controller: Box<dyn Controller>) {
