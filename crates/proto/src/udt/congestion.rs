@@ -1,9 +1,6 @@
 //! The link between a connection and its controller: the controller's input, and bounds on its output.
 
-use farhaul_cc::{
-    AckEvent, Control, ControllerFailure, CustomMessage, DeliveryEvent, DeliverySample, LossEvent, Path, ReceivedEvent,
-    SentEvent, Supervised, TimeoutEvent,
-};
+use farhaul_cc::{AckEvent, Control, CustomMessage, DeliverySample, LossEvent, Path, Supervised};
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
 use crate::consts::SYN_INTERVAL;
@@ -38,7 +35,9 @@ const KEPT_MESSAGES: usize = 4;
 /// A controller with its settings and the peer's reports.
 #[derive(Debug)]
 pub(crate) struct Congestion {
-    controller: Supervised,
+    /// Events that change nothing here go to it directly. Its settings are read by [`control`](Self::control) and
+    /// [`send_period`](Self::send_period).
+    pub(crate) controller: Supervised,
     /// The controller was set on the live connection, so none of the configured ones replaces it.
     is_chosen: bool,
     /// The first messages that came before a controller that listens to any.
@@ -238,18 +237,9 @@ impl Congestion {
         self.since_change = self.since_change.saturating_add(packets.into());
     }
 
-    pub(crate) fn on_connect(&mut self, path: &Path) {
-        self.controller.on_connect(path);
-    }
-
     pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckEvent) {
         self.warned = false;
         self.controller.on_ack(path, ack);
-    }
-
-    /// Whether the controller wants to know what has arrived.
-    pub(crate) fn wants_deliveries(&self) -> bool {
-        self.controller.wants_deliveries()
     }
 
     /// A delivery rate, but no more than twice the send rate: the peer claims what has arrived (attack B9).
@@ -258,38 +248,9 @@ impl Congestion {
         if rate > bound { bound } else { rate }
     }
 
-    pub(crate) fn on_delivery(&mut self, path: &Path, delivery: &DeliveryEvent) {
-        self.controller.on_delivery(path, delivery);
-    }
-
-    pub(crate) fn on_restart(&mut self, path: &Path) {
-        self.controller.on_restart(path);
-    }
-
     pub(crate) fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>) {
         self.warned = false;
         self.controller.on_loss(path, loss);
-    }
-
-    pub(crate) fn on_recovered(&mut self, path: &Path, spurious: bool) {
-        self.controller.on_recovered(path, spurious);
-    }
-
-    pub(crate) fn on_timeout(&mut self, path: &Path, timeout: &TimeoutEvent) {
-        self.controller.on_timeout(path, timeout);
-    }
-
-    /// Whether the controller requests events for single data packets.
-    pub(crate) fn wants_packets(&self) -> bool {
-        self.controller.wants_packets()
-    }
-
-    pub(crate) fn on_sent(&mut self, path: &Path, sent: &SentEvent<'_>) {
-        self.controller.on_sent(path, sent);
-    }
-
-    pub(crate) fn on_received(&mut self, path: &Path, received: &ReceivedEvent<'_>) {
-        self.controller.on_received(path, received);
     }
 
     pub(crate) fn on_custom_message(&mut self, path: &Path, kind: u16, body: &[u8]) {
@@ -300,11 +261,6 @@ impl Congestion {
         }
     }
 
-    /// The controller's next message to that of the peer, if it exchanges any.
-    pub(crate) fn next_message(&mut self) -> Option<CustomMessage> {
-        self.controller.next_message()
-    }
-
     /// The peer asks to slow down (type 4). The rate falls by one ninth until the controller decides anew. Source:
     /// libudt 4.11.
     ///
@@ -312,19 +268,6 @@ impl Congestion {
     /// controller may react in its own way instead.
     pub(crate) fn on_warning(&mut self, path: &Path) {
         self.warned = !self.controller.on_warning(path);
-    }
-
-    pub(crate) const fn controller(&mut self) -> &mut Supervised {
-        &mut self.controller
-    }
-
-    /// The first fault of the controller.
-    pub(crate) const fn failure(&self) -> Option<ControllerFailure> {
-        self.controller.failure()
-    }
-
-    pub(crate) fn on_close(&mut self) {
-        self.controller.on_close();
     }
 }
 

@@ -10,7 +10,7 @@ mod packets;
 
 use std::collections::VecDeque;
 
-use farhaul_cc::TimeoutEvent;
+use farhaul_cc::{Path, TimeoutEvent};
 use farhaul_units::{AckNo, Duration, Instant, MsgNo, Rate, SendPeriod, SeqNo};
 use farhaul_wire::udt4::{
     CONNECTION_BROKEN, Control, DataHeader, HEADER_LEN, Handshake, LossList, MessageField, Position, Request, SocketId,
@@ -162,7 +162,7 @@ impl UdtConnection {
         };
         established.sender.set_protection_overhead(agreed.protection);
         established.follow_packets();
-        if established.congestion.wants_deliveries() {
+        if established.congestion.controller.wants_deliveries() {
             established.sender.follow_arrivals(agreed.sends_receipts);
         }
         if agreed.largest.is_some() {
@@ -185,9 +185,7 @@ impl UdtConnection {
         if let Some(sample) = agreed.round_trip {
             established.rtt.sample(sample, now);
         }
-        let path = established.path(now);
-        established.congestion.on_connect(&path);
-        established.apply_control();
+        established.notify_controller(now, |congestion, path| congestion.controller.on_connect(path));
         established
     }
 
@@ -244,9 +242,7 @@ impl UdtConnection {
         self.recollection.leave();
         let seed = rng.next_u64();
         self.congestion.restart(|| config.supervised(seed), now);
-        let path = self.path(now);
-        self.congestion.on_connect(&path);
-        self.apply_control();
+        self.notify_controller(now, |congestion, path| congestion.controller.on_connect(path));
     }
 
     /// No legitimate peer sends this datagram.
@@ -277,9 +273,7 @@ impl UdtConnection {
                 self.liveness.gap.look(&self.receiver.buffer, now);
             }
             Control::CongestionWarning => {
-                let path = self.path(now);
-                self.congestion.on_warning(&path);
-                self.apply_control();
+                self.notify_controller(now, |congestion, path| congestion.on_warning(path));
             }
             Control::ErrorSignal(CONNECTION_BROKEN) => {
                 self.counts.error_signals_received += 1;
@@ -295,9 +289,7 @@ impl UdtConnection {
             }
             Control::Path(path) => return self.on_path(path, sent, now),
             Control::Custom { kind, body } => {
-                let path = self.path(now);
-                self.congestion.on_custom_message(&path, *kind, body);
-                self.apply_control();
+                self.notify_controller(now, |congestion, path| congestion.on_custom_message(path, *kind, body));
             }
             // Handshakes come another way. The arrival of a keep-alive is its only content.
             _ => {}
@@ -323,9 +315,7 @@ impl UdtConnection {
         let mut event = TimeoutEvent::default();
         event.count = count;
         event.largest_sent = self.sender.next().minus(1);
-        let path = self.path(now);
-        self.congestion.on_timeout(&path, &event);
-        self.apply_control();
+        self.notify_controller(now, |congestion, path| congestion.controller.on_timeout(path, &event));
     }
 
     /// Writes one due control packet into `out`. Returns false if none is due.
@@ -386,11 +376,9 @@ impl UdtConnection {
         }
         let stamp = self.stamp(now);
         let transmission = self.sender.plan(now, stamp, self.rtt.smoothed());
-        let restarts = self.congestion.wants_deliveries() && self.sender.is_sampling_application();
+        let restarts = self.congestion.controller.wants_deliveries() && self.sender.is_sampling_application();
         if transmission.is_some() && self.sender.in_flight() == 0 && restarts {
-            let path = self.path(now);
-            self.congestion.on_restart(&path);
-            self.apply_control();
+            self.notify_controller(now, |congestion, path| congestion.controller.on_restart(path));
         }
         transmission
     }
@@ -422,6 +410,13 @@ impl UdtConnection {
     /// The shortest period under the cap on the rate, for packets of the first size.
     fn min_period(&self) -> SendPeriod {
         shortest_period(self.max_rate, self.first_mss + self.margin)
+    }
+
+    /// Passes an event to the controller, and applies the settings that follow from it.
+    fn notify_controller(&mut self, now: Instant, notify: impl FnOnce(&mut Congestion, &Path)) {
+        let path = self.path(now);
+        notify(&mut self.congestion, &path);
+        self.apply_control();
     }
 
     fn apply_control(&mut self) {

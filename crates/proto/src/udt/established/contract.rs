@@ -47,7 +47,7 @@ impl UdtConnection {
         if let Some(half_close) = &mut self.half_close {
             half_close.on_arrival(&self.receiver.buffer, now, self.rtt.with_margin());
         }
-        if self.congestion.wants_packets() {
+        if self.congestion.controller.wants_packets() {
             self.report_received(now);
         }
     }
@@ -135,7 +135,7 @@ impl protocol::Established for UdtConnection {
             self.liveness.expiry.watch(now, self.rtt.with_margin());
         }
         self.liveness.expiry.on_sent(now);
-        if self.congestion.wants_packets() {
+        if self.congestion.controller.wants_packets() {
             self.departed.list(self.sender.packets_of(&transmission), transmission.is_again(), now);
         }
         let stamp = self.stamp(now);
@@ -233,8 +233,8 @@ impl protocol::Established for UdtConnection {
     fn close(&mut self) {
         let path = self.path(self.opened);
         let limited = self.sender.limits().by_congestion();
-        self.recollection.keep(self.congestion.controller(), &path, limited);
-        self.congestion.on_close();
+        self.recollection.keep(&mut self.congestion.controller, &path, limited);
+        self.congestion.controller.on_close();
     }
 
     fn is_gone(&self) -> bool {

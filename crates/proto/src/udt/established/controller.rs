@@ -28,14 +28,14 @@ impl UdtConnection {
     /// Queues the messages of the controller to that of the peer.
     pub(super) fn take_messages(&mut self) {
         for _ in self.custom.len()..MAX_CUSTOM {
-            let Some(CustomMessage { kind, body }) = self.congestion.next_message() else { return };
+            let Some(CustomMessage { kind, body }) = self.congestion.controller.next_message() else { return };
             self.queue_custom(kind, body);
         }
     }
 
     /// Whether the controller has failed, which ends the connection.
     pub(super) const fn has_failed(&self) -> bool {
-        self.congestion.failure().is_some()
+        self.congestion.controller.failure().is_some()
     }
 
     /// The same, before the connection has noticed.
@@ -45,7 +45,9 @@ impl UdtConnection {
 
     /// Ends the connection if its controller has failed. The peer is told that it is aborted.
     pub(super) fn look_at_controller(&mut self, now: Instant) -> Effect {
-        let Some(failure) = self.congestion.failure().filter(|_| self.must_end()) else { return Effect::GoOn };
+        let Some(failure) = self.congestion.controller.failure().filter(|_| self.must_end()) else {
+            return Effect::GoOn;
+        };
         self.closing.begin(now, CloseKind::Aborted);
         Effect::Lost(ConnectionLost::ControllerFailed(failure))
     }

@@ -43,16 +43,14 @@ impl UdtConnection {
 
     /// Passes news of arrivals to the controller.
     fn report_delivery(&mut self, delivery: Option<DeliveryEvent>, now: Instant) {
-        if let Some(mut delivery) = delivery.filter(|_| self.congestion.wants_deliveries()) {
+        if let Some(mut delivery) = delivery.filter(|_| self.congestion.controller.wants_deliveries()) {
             let scale = self.congestion.scale();
             delivery.train = delivery.train.map(|train| scale.delivery(train));
             if let Some(sample) = &mut delivery.sample {
                 let round_trip = self.rtt.smoothed();
                 sample.rate = sample.rate.map(|rate| self.congestion.credible(now, rate, round_trip));
             }
-            let path = self.path(now);
-            self.congestion.on_delivery(&path, &delivery);
-            self.apply_control();
+            self.notify_controller(now, |congestion, path| congestion.controller.on_delivery(path, &delivery));
         }
     }
 
@@ -88,7 +86,7 @@ impl UdtConnection {
         }
         if let Some(cause) = progress.recovered {
             let path = self.path(now);
-            self.congestion.on_recovered(&path, cause == Cause::Late);
+            self.congestion.controller.on_recovered(&path, cause == Cause::Late);
         }
         // Light ones may have brought all the progress. Controllers that ignore those still need this event.
         if progress.packets > 0 || confirms {
@@ -101,9 +99,7 @@ impl UdtConnection {
             event.light = ack.number().is_none();
             event.rtt_sample = rtt_sample;
             event.delivery = progress.delivery.map(|sample| scale.delivery(sample));
-            let path = self.path(now);
-            self.congestion.on_ack(&path, &event);
-            self.apply_control();
+            self.notify_controller(now, |congestion, path| congestion.on_ack(path, &event));
         }
         if let Ack::Medium { free_buffer, .. } | Ack::Full { free_buffer, .. } = *ack {
             self.sender.on_confirmed(seq, free_buffer.min(self.max_window), now);
@@ -178,11 +174,9 @@ impl UdtConnection {
     /// Passes losses to the controller if they are due.
     pub(super) fn report_losses(&mut self, now: Instant) {
         if let Some(told) = self.losses.take(self.sender.flight(), now) {
-            let path = self.path(now);
             let newly_lost = self.congestion.scale().acked(told.newly_lost);
             let event = LossEvent::new(&told.ranges, newly_lost, self.sender.next().minus(1)).of_flights(&told.flights);
-            self.congestion.on_loss(&path, &event);
-            self.apply_control();
+            self.notify_controller(now, |congestion, path| congestion.on_loss(path, &event));
             self.losses.give_back(told);
         }
     }

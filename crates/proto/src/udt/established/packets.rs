@@ -9,7 +9,7 @@ use crate::departed::Departed;
 impl UdtConnection {
     /// Begins to list packets if the controller asks for them, or ceases to.
     pub(super) fn follow_packets(&mut self) {
-        if self.congestion.wants_packets() {
+        if self.congestion.controller.wants_packets() {
             self.receiver.hear(self.numbered);
         } else {
             self.receiver.hear_nothing();
@@ -21,19 +21,19 @@ impl UdtConnection {
     pub(super) fn report_sent(&mut self, now: Instant) {
         let Some(event) = self.departed.event() else { return };
         let path = self.path(now);
-        self.congestion.on_sent(&path, &event);
+        self.congestion.controller.on_sent(&path, &event);
         self.departed.forget();
         self.apply_control();
     }
 
     /// Reports the packets of the batch that ended.
     pub(super) fn report_received(&mut self, now: Instant) {
-        let path = self.path(now);
-        let packets = self.receiver.take_heard();
-        if !packets.is_empty() {
-            self.congestion.on_received(&path, &ReceivedEvent::new(&packets, self.receiver.arrived()));
-        }
+        let (packets, arrived) = (self.receiver.take_heard(), self.receiver.arrived());
+        self.notify_controller(now, |congestion, path| {
+            if !packets.is_empty() {
+                congestion.controller.on_received(path, &ReceivedEvent::new(&packets, arrived));
+            }
+        });
         self.receiver.give_back(packets);
-        self.apply_control();
     }
 }
