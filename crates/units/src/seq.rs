@@ -149,6 +149,12 @@ impl MsgNo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AckNo(u32);
 
+impl Default for AckNo {
+    fn default() -> Self {
+        Self::FIRST
+    }
+}
+
 impl AckNo {
     /// The number of the first full acknowledgement.
     pub const FIRST: Self = Self(1);

@@ -25,24 +25,15 @@ pub enum Limit {
 pub struct LimitClock {
     state: Limit,
     since: Instant,
-    application: Duration,
-    flow_window: Duration,
-    congestion: Duration,
-    rate_cap: Duration,
+    /// Time in each state before the present period, by its place in [`Limit`].
+    before: [Duration; 5],
 }
 
 impl LimitClock {
     /// Sets the present limit.
     pub fn set(&mut self, state: Limit, now: Instant) {
         if state != self.state {
-            let until_now = self.spent(self.state, now);
-            match self.state {
-                Limit::Idle => {}
-                Limit::Application => self.application = until_now,
-                Limit::FlowWindow => self.flow_window = until_now,
-                Limit::Congestion => self.congestion = until_now,
-                Limit::RateCap => self.rate_cap = until_now,
-            }
+            self.before[self.state as usize] = self.spent(self.state, now);
             self.state = state;
             self.since = now;
         }
@@ -50,7 +41,7 @@ impl LimitClock {
 
     /// The time for which congestion control held the sender, until it last changed its state.
     pub const fn by_congestion(&self) -> Duration {
-        self.congestion
+        self.before[Limit::Congestion as usize]
     }
 
     /// Fills in the time under each limit, and their sum, which is the time with something to send.
@@ -67,13 +58,7 @@ impl LimitClock {
 
     /// Time in `state`, the present period included.
     fn spent(&self, state: Limit, now: Instant) -> Duration {
-        let before = match state {
-            Limit::Idle => Duration::ZERO,
-            Limit::Application => self.application,
-            Limit::FlowWindow => self.flow_window,
-            Limit::Congestion => self.congestion,
-            Limit::RateCap => self.rate_cap,
-        };
+        let before = self.before[state as usize];
         if state == self.state { before + (now - self.since) } else { before }
     }
 }

@@ -22,7 +22,7 @@ const PAUSE: Duration = SYN_INTERVAL;
 const PAUSE_RATIO: u32 = 8;
 
 /// Packets counted since the last measurement.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ArrivalRate {
     /// When packets last arrived.
     last: Option<Instant>,
@@ -33,10 +33,6 @@ pub(crate) struct ArrivalRate {
 }
 
 impl ArrivalRate {
-    pub(crate) const fn new() -> Self {
-        Self { last: None, busy: Duration::ZERO, packets: 0, latest: None }
-    }
-
     /// `packets` packets arrived.
     pub(crate) fn on_arrival(&mut self, now: Instant, packets: u64) {
         // The first packets only start the clock, because the gap before them is unknown.
@@ -66,7 +62,7 @@ impl ArrivalRate {
             self.busy = Duration::ZERO;
             self.packets = 0;
         } else if now - last > MAX_WINDOW {
-            *self = Self::new();
+            *self = Self::default();
         }
         self.latest
     }
@@ -78,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_burst_in_one_call_counts_over_the_time_it_took() {
-        let mut rate = ArrivalRate::new();
+        let mut rate = ArrivalRate::default();
         let mut now = Instant::ZERO;
         for _ in 0..11 {
             rate.on_arrival(now, 40);
@@ -90,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_pause_of_the_sender_does_not_lower_its_rate() {
-        let mut rate = ArrivalRate::new();
+        let mut rate = ArrivalRate::default();
         let mut now = Instant::ZERO;
         let mut measured = None;
         for burst in 0..8 {
@@ -107,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_gaps_of_a_slow_flow_are_no_pauses() {
-        let mut rate = ArrivalRate::new();
+        let mut rate = ArrivalRate::default();
         let mut now = Instant::ZERO;
         for _ in 0..100 {
             rate.on_arrival(now, 1);
@@ -123,7 +119,7 @@ mod tests {
 
     #[test]
     fn there_is_no_rate_before_enough_packets_arrived() {
-        let mut rate = ArrivalRate::new();
+        let mut rate = ArrivalRate::default();
         rate.on_arrival(Instant::ZERO, 1);
         assert_eq!(rate.measure(Instant::ZERO + Duration::from_millis(10)), None);
     }

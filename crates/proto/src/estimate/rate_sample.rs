@@ -13,7 +13,7 @@ use farhaul_cc::{LostFlight, RateSample};
 use farhaul_units::{Duration, Instant, PacketRate, SeqNo, SeqRange};
 
 /// The state of all deliveries of a connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RateSampler {
     /// Bursts of first transmissions, from the oldest that has unacknowledged packets.
     departures: VecDeque<Departure>,
@@ -46,19 +46,6 @@ struct Departure {
 }
 
 impl RateSampler {
-    pub(crate) const fn new() -> Self {
-        Self {
-            departures: VecDeque::new(),
-            delivered: 0.0,
-            delivered_at: Instant::ZERO,
-            known: (0.0, Instant::ZERO),
-            lags: false,
-            first_sent_at: Instant::ZERO,
-            lost: 0.0,
-            application_limited_until: None,
-        }
-    }
-
     /// New packets leave while `in_flight` are under way. They weigh `weight` in all.
     pub(crate) fn on_sent(&mut self, range: SeqRange, weight: f64, in_flight: f64, now: Instant) {
         if in_flight <= 0.0 {
@@ -197,7 +184,7 @@ mod tests {
 
     /// A sampler with 100 packets sent at 60 ms and delivered at 100 ms, and a departure of packet 900 at 104 ms.
     fn sampler() -> RateSampler {
-        let mut sampler = RateSampler::new();
+        let mut sampler = RateSampler::default();
         sampler.on_sent(range(0, 99), 100.0, 0.0, at(60_000));
         sampler.on_sent(range(100, 499), 400.0, 100.0, at(61_000));
         sampler.on_delivered(100.0, Some(SeqNo::new(99)), at(100_000), Duration::ZERO);
@@ -220,7 +207,7 @@ mod tests {
 
     #[test]
     fn an_interval_below_the_round_trip_is_no_rate_but_counts() {
-        let mut sampler = RateSampler::new();
+        let mut sampler = RateSampler::default();
         sampler.on_sent(range(0, 9), 10.0, 0.0, at(0));
         let (sample, _) =
             sampler.on_delivered(10.0, Some(SeqNo::new(9)), at(30_000), Duration::from_millis(40)).unwrap();
@@ -229,7 +216,7 @@ mod tests {
 
     #[test]
     fn after_an_empty_flight_the_pause_does_not_count() {
-        let mut sampler = RateSampler::new();
+        let mut sampler = RateSampler::default();
         sampler.on_sent(range(0, 9), 10.0, 0.0, at(0));
         sampler.on_delivered(10.0, Some(SeqNo::new(9)), at(40_000), Duration::ZERO);
         sampler.on_sent(range(10, 19), 10.0, 0.0, at(5_000_000));
@@ -239,7 +226,7 @@ mod tests {
 
     #[test]
     fn samples_of_the_application_are_marked_until_its_packets_are_delivered() {
-        let mut sampler = RateSampler::new();
+        let mut sampler = RateSampler::default();
         sampler.on_sent(range(0, 9), 10.0, 0.0, at(0));
         sampler.on_application_limited(10.0);
         sampler.on_sent(range(10, 19), 10.0, 10.0, at(1_000));
@@ -251,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_lost_packet_tells_what_was_in_flight_with_it() {
-        let mut sampler = RateSampler::new();
+        let mut sampler = RateSampler::default();
         sampler.on_sent(range(0, 39), 40.0, 0.0, at(0));
         sampler.on_sent(range(40, 79), 40.0, 40.0, at(1_000));
         assert_eq!(sampler.on_lost(range(3, 4), 2.0, false).unwrap().in_flight, 40.0);
@@ -265,7 +252,7 @@ mod tests {
     /// Sheet E3: 10 000 packets/s and 40 ms. Packets 1000 and 1010 are lost, and their repairs arrive within 1 ms.
     #[test]
     fn what_arrived_behind_a_gap_before_a_packet_left_does_not_count_as_its_delivery() {
-        let mut sampler = RateSampler::new();
+        let mut sampler = RateSampler::default();
         sampler.on_sent(range(0, 998), 999.0, 0.0, at(0));
         sampler.on_sent(range(999, 1_410), 412.0, 400.0, at(60_000));
         sampler.on_delivered(1_000.0, Some(SeqNo::new(999)), at(100_000), Duration::ZERO);
@@ -282,7 +269,7 @@ mod tests {
 
     #[test]
     fn an_overtaken_packet_makes_no_sample() {
-        let mut sampler = RateSampler::new();
+        let mut sampler = RateSampler::default();
         sampler.on_sent(range(0, 9), 10.0, 0.0, at(0));
         sampler.on_sent(range(10, 19), 10.0, 10.0, at(5_000));
         assert!(sampler.on_delivered(10.0, Some(SeqNo::new(19)), at(50_000), Duration::ZERO).is_some());

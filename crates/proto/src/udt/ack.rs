@@ -17,7 +17,7 @@ const WINDOW_UPDATE_SHARE: u32 = 4;
 const LIBUDT_IDLE: Duration = Duration::from_millis(100);
 
 /// The acknowledging half of a receiver.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Acks {
     /// Runs while received packets are unacknowledged, or an acknowledgement is unconfirmed.
     timer: Timer,
@@ -87,24 +87,14 @@ impl Acks {
     /// For a connection whose peer starts with packet `first`.
     pub(crate) fn new(first: SeqNo, window: u32) -> Self {
         Self {
-            timer: Timer::stopped(),
-            due: false,
-            demand: Demand::None,
-            number: AckNo::FIRST,
             last_seq: first,
-            last_sent: None,
             last_said: first,
             advertised_end: first.plus(window),
             confirmed: first,
             confirmed_end: first.plus(window),
-            packets: 0,
             interval: LIGHT_ACK_INTERVAL,
-            full_interval: None,
             period: SYN_INTERVAL,
-            libudt_next: None,
-            window: AckWindow::default(),
-            sent: 0,
-            light_sent: 0,
+            ..Self::default()
         }
     }
 

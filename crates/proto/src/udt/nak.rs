@@ -22,7 +22,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_PENDING: usize = 512;
 
 /// The loss-reporting half of a receiver.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Naks {
     list: RecvList,
     timer: Timer,
@@ -43,17 +43,7 @@ pub(crate) struct Naks {
 impl Naks {
     /// For a peer whose first packet is `first`. Reports a gap once `tolerance` packets beyond it have arrived.
     pub(crate) fn new(first: SeqNo, tolerance: u32) -> Self {
-        Self {
-            list: RecvList::default(),
-            timer: Timer::stopped(),
-            pending: Vec::new(),
-            reordering: Reordering::new(tolerance),
-            reported: first,
-            waits: false,
-            answered: None,
-            sent: 0,
-            lost: 0,
-        }
+        Self { reordering: Reordering::new(tolerance), reported: first, ..Self::default() }
     }
 
     /// A missing packet arrived that was sent at `left`.

@@ -25,7 +25,7 @@ const PER_ROUND_TRIP: u32 = 4;
 const MIN_PERIOD: Duration = Duration::from_millis(1);
 
 /// The counting half of a receiver.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Receipts {
     timer: Timer,
     /// Packets since the last receipt.
@@ -43,17 +43,8 @@ pub(crate) struct Receipts {
 
 impl Receipts {
     /// For a peer whose first packet is `first`.
-    pub(crate) const fn new(first: SeqNo, now: Instant) -> Self {
-        Self {
-            timer: Timer::stopped(),
-            uncounted: 0,
-            unacknowledged: 0,
-            acknowledged: first,
-            interval: INTERVAL,
-            received: 0,
-            latest: first,
-            arrived: now,
-        }
+    pub(crate) fn new(first: SeqNo, now: Instant) -> Self {
+        Self { acknowledged: first, interval: INTERVAL, latest: first, arrived: now, ..Self::default() }
     }
 
     /// `packets` distinct packets reached this computer at `arrived`, `latest` last.

@@ -89,7 +89,7 @@ impl Receiver {
             naks: Naks::new(first, tolerance),
             receipts: sizes.receipts.then(|| Receipts::new(first, now)),
             front_left: Timestamp::ZERO,
-            arrival: ArrivalRate::new(),
+            arrival: ArrivalRate::default(),
             capacity: Capacity::new(sizes.receipts),
             full: FullSize::new(sizes.full, sizes.largest.is_some()),
             pieces: Pieces::default(),

@@ -21,7 +21,7 @@ const MIN_READINGS: u64 = 1024;
 /// Losses not yet passed to the controller, and the budget for reading reports.
 ///
 /// The sender's bitmap holds lost packets from the moment of the report, so nothing waits and nothing is discarded.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Losses {
     ranges: Vec<SeqRange>,
     newly_lost: u32,
@@ -44,16 +44,8 @@ pub(super) struct Told {
 }
 
 impl Losses {
-    pub(super) const fn new(now: Instant) -> Self {
-        Self {
-            ranges: Vec::new(),
-            newly_lost: 0,
-            flights: Vec::new(),
-            timer: Timer::stopped(),
-            gather_until: now,
-            round_end: now,
-            readings: 0,
-        }
+    pub(super) fn new(now: Instant) -> Self {
+        Self { gather_until: now, round_end: now, ..Self::default() }
     }
 
     /// Whether ranges that name `packets` may be read, with `in_flight` packets outstanding. Counts them as read.

@@ -37,7 +37,7 @@ const FIRST_SHARE: u32 = 4;
 const MEMORY: u32 = 16;
 
 /// The wait before a gap is reported, and its measurements.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Reordering {
     /// Packets that must arrive beyond a gap, whatever the wait.
     packets: u32,
@@ -59,8 +59,8 @@ struct Mark {
 
 impl Reordering {
     /// Nothing was late yet. A gap is reported once `packets` packets beyond it have arrived.
-    pub(super) const fn new(packets: u32) -> Self {
-        Self { packets, marks: VecDeque::new(), worst: [Duration::ZERO; 2], period_end: Instant::ZERO }
+    pub(super) fn new(packets: u32) -> Self {
+        Self { packets, ..Self::default() }
     }
 
     /// Everything before `end` has arrived or was overtaken. The last overtaking packet was sent at `left`.

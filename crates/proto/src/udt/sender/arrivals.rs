@@ -19,7 +19,7 @@ use crate::seq_set::SeqSet;
 const LIBUDT_IDLE: Duration = Duration::from_millis(90);
 
 /// The arrivals of a connection's packets at the peer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Arrivals {
     /// `None` if the peer counts them.
     derived: Option<Derived>,
@@ -94,15 +94,7 @@ impl Derived {
 impl Arrivals {
     /// For a connection whose first packet is `first`. `counted` is whether the peer sends receipts.
     pub(super) fn new(first: SeqNo, counted: bool) -> Self {
-        Self {
-            derived: (!counted).then(|| Derived { top: first, missing: SeqSet::new(first) }),
-            sent: 0,
-            received: 0,
-            sampler: RateSampler::new(),
-            trains: Delivery::default(),
-            marked: Instant::ZERO,
-            window_limited: false,
-        }
+        Self { derived: (!counted).then(|| Derived { top: first, missing: SeqSet::new(first) }), ..Self::default() }
     }
 
     /// For a connection in mid-transfer, of which `sent` packets from `first` on are under way. The peer does not count.
