@@ -53,7 +53,7 @@ pub mod liveness;
 mod multiplexer;
 pub mod progress;
 pub mod protocol;
-mod replies;
+pub(crate) mod replies;
 mod route;
 pub(crate) mod schedule;
 pub(crate) mod slots;

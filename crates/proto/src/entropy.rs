@@ -16,8 +16,7 @@ impl Entropy {
     pub(crate) fn divided(self) -> impl FnMut() -> Self {
         let mut secrets = Secrets::new(self.cookie_key);
         move || {
-            let mut cookie_key = [0; 16];
-            cookie_key.chunks_mut(4).for_each(|chunk| chunk.copy_from_slice(&secrets.draw().to_be_bytes()));
+            let cookie_key = secrets.draw_bytes();
             let seed = u64::from(secrets.draw()) << 32 | u64::from(secrets.draw());
             Self { cookie_key, seed: seed ^ self.seed }
         }
@@ -40,6 +39,13 @@ impl Secrets {
     pub fn draw(&mut self) -> u32 {
         self.made += 1;
         SipHasher24::new_with_key(&self.key).hash(&self.made.to_be_bytes()) as u32
+    }
+
+    /// Bytes of the next numbers. `N` is a multiple of four.
+    pub fn draw_bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        bytes.chunks_exact_mut(4).for_each(|chunk| chunk.copy_from_slice(&self.draw().to_be_bytes()));
+        bytes
     }
 
     /// The key, for other parts that need secrets.

@@ -30,6 +30,11 @@ impl Endpoint {
         self.multiplexer.command(id, command)
     }
 
+    /// Changes a connection; `None` if it is not established.
+    fn with_established<T>(&mut self, id: ConnectionId, change: impl FnOnce(&mut dyn Established) -> T) -> Option<T> {
+        self.command(id, |connection| connection.established_mut().map(change)).ok()?
+    }
+
     fn get(&self, id: ConnectionId) -> Option<&Connection> {
         self.multiplexer.table.slots.get(id)
     }
@@ -99,19 +104,13 @@ impl Endpoint {
     /// replaces [`Config::max_rate`](crate::Config::max_rate). Returns false if the connection is not established, or its
     /// protocol cannot change its cap.
     pub fn set_max_rate(&mut self, now: Instant, id: ConnectionId, rate: Option<Rate>) -> bool {
-        let set = |connection: &mut Connection| {
-            connection.established_mut().is_some_and(|established| established.set_max_rate(now, rate))
-        };
-        self.command(id, set).unwrap_or(false)
+        self.with_established(id, |established| established.set_max_rate(now, rate)).unwrap_or(false)
     }
 
     /// Replaces the congestion controller of a connection in mid-transfer. Returns false if the connection is not
     /// established, or its protocol has none that can be replaced.
     pub fn set_controller(&mut self, now: Instant, id: ConnectionId, controller: Box<dyn Controller>) -> bool {
-        let set = |connection: &mut Connection| {
-            connection.established_mut().is_some_and(|established| established.set_controller(now, controller))
-        };
-        self.command(id, set).unwrap_or(false)
+        self.with_established(id, |established| established.set_controller(now, controller)).unwrap_or(false)
     }
 
     // ---- messages, signals ----
@@ -150,20 +149,12 @@ impl Endpoint {
 
     /// Tells the peer that this side cannot store the data (UDT's error signal, type 8).
     pub fn signal_error(&mut self, id: ConnectionId, code: u32) {
-        let _ = self.command(id, |connection| {
-            if let Some(established) = connection.established_mut() {
-                established.signal_error(code);
-            }
-        });
+        self.with_established(id, |established| established.signal_error(code));
     }
 
     /// Sends a user-defined control packet (UDT's type 0x7FFF) to the peer's controller. Not reliable.
     pub fn send_custom(&mut self, id: ConnectionId, kind: u16, body: &[u8]) {
-        let _ = self.command(id, |connection| {
-            if let Some(established) = connection.established_mut() {
-                established.send_custom(kind, body);
-            }
-        });
+        self.with_established(id, |established| established.send_custom(kind, body));
     }
 
     // ---- who may call ----

@@ -4,7 +4,7 @@ mod commands;
 mod phase;
 
 use core::any::Any;
-use core::net::{IpAddr, SocketAddr};
+use core::net::SocketAddr;
 use core::ops::Range;
 
 use farhaul_units::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::connection_state::ConnectionState;
 use super::control_channel::Request;
 use super::life::{Ending, Life};
 use super::protocol::{Effect, Established, Opening, Output, Setup};
-use super::route::{Route, Source};
+use super::route::Route;
 use super::slots::Occupant;
 use crate::channel::ChannelEnd;
 use crate::config::Mode;
@@ -56,7 +56,6 @@ pub struct Name {
 /// The endpoint's contribution to a new connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewConnection {
-    pub(super) id: ConnectionId,
     pub(super) protocol: usize,
     pub(super) opened: Instant,
     /// Longest time without progress after `finish`.
@@ -64,46 +63,11 @@ pub(super) struct NewConnection {
 }
 
 impl Connection {
-    /// A connection that this side opens.
-    pub(super) fn opening(place: NewConnection, name: Name, opening: Box<dyn Opening>) -> Self {
-        Self::new(place, ConnectionState::opening(place.id), name, Phase::Opening(opening))
-    }
-
-    /// A connection that both sides open. It answers from the address that the peer calls.
-    pub(super) fn meeting(place: NewConnection, name: Name, opening: Box<dyn Opening>) -> Self {
-        Self { route: Route::to(name.peer, Source::Asked(None)), ..Self::opening(place, name, opening) }
-    }
-
-    /// A connection that a caller opens by a channel. The application learns of it once it is established.
-    pub(super) fn called(place: NewConnection, name: Name, opening: Box<dyn Opening>) -> Self {
-        let called = Self::new(place, ConnectionState::called(place.id), name, Phase::Opening(opening));
-        Self { route: Route::from_host(name.peer.ip()), accepted: true, ..called }
-    }
-
-    /// The same for a caller that opens it by datagrams.
-    pub(super) fn called_by_datagram(
-        place: NewConnection,
-        (name, local): (Name, Option<IpAddr>),
-        opening: Box<dyn Opening>,
-    ) -> Self {
-        let called = Self::new(place, ConnectionState::called(place.id), name, Phase::Opening(opening));
-        Self { route: Route::to(name.peer, Source::Asked(local)), accepted: true, ..called }
-    }
-
-    /// A connection that a caller opened and that the application must take.
-    pub(super) fn accepted(
-        place: NewConnection,
-        (name, local): (Name, Option<IpAddr>),
-        established: Box<dyn Established>,
-    ) -> Self {
-        let accepted = Self::new(place, ConnectionState::accepted(place.id), name, Phase::Established(established));
-        Self { route: Route::to(name.peer, Source::Asked(local)), accepted: true, ..accepted }
-    }
-
-    fn new(place: NewConnection, state: ConnectionState, name: Name, phase: Phase) -> Self {
-        let NewConnection { protocol, opened, linger, .. } = place;
-        let route = Route::to(name.peer, Source::OfRoutes);
-        Self { state, name, protocol, route, opened, linger, accepted: false, phase }
+    /// A connection of a protocol, whose peer is reached by `route`. The peer opened it if the application must take it.
+    pub(super) fn new(place: NewConnection, name: Name, route: Route, state: ConnectionState, phase: Phase) -> Self {
+        let NewConnection { protocol, opened, linger } = place;
+        let accepted = state.waits_for_application();
+        Self { state, name, protocol, route, opened, linger, accepted, phase }
     }
 
     // ---- input ----

@@ -6,10 +6,13 @@ use farhaul_units::{Instant, Rng};
 
 use super::table::Table;
 use crate::config::Config;
-use crate::endpoint::connection::{Connection, Name, NewConnection};
+use crate::endpoint::connection::{Connection, Name, NewConnection, Phase};
+use crate::endpoint::connection_state::ConnectionState;
 use crate::endpoint::handshake::admission::Held;
 use crate::endpoint::protocol::{Established, Opening, Setup};
+use crate::endpoint::route::{Route, Source};
 use crate::error::ConnectError;
+use crate::event::ConnectionId;
 use crate::transport::AddressPair;
 
 /// The connections of an endpoint, for one of its protocols.
@@ -46,53 +49,56 @@ impl<'a> Connections<'a> {
 
     /// Adds a connection that this side opens.
     pub fn open(&mut self, now: Instant, name: Name, opening: impl Opening) -> &Connection {
-        let place = self.place(now);
-        self.install(Connection::opening(place, name, Box::new(opening)))
+        let route = Route::to(name.peer, Source::OfRoutes);
+        self.install(now, name, route, ConnectionState::opening, Phase::Opening(Box::new(opening)))
     }
 
-    /// Adds a connection that both sides open.
+    /// Adds a connection that both sides open. It answers from the address that the peer calls.
     pub fn meet(&mut self, now: Instant, name: Name, opening: impl Opening) -> &Connection {
-        let place = self.place(now);
-        self.install(Connection::meeting(place, name, Box::new(opening)))
+        let route = Route::to(name.peer, Source::Asked(None));
+        self.install(now, name, route, ConnectionState::opening, Phase::Opening(Box::new(opening)))
     }
 
-    /// Adds a connection that a caller opens by a channel.
+    /// Adds a connection that a caller opens by a channel. The application learns of it once it is established.
     pub fn answer(&mut self, now: Instant, name: Name, opening: impl Opening) -> &Connection {
-        let place = self.place(now);
-        self.install(Connection::called(place, name, Box::new(opening)))
+        let route = Route::from_host(name.peer.ip());
+        self.install(now, name, route, ConnectionState::called, Phase::Opening(Box::new(opening)))
     }
 
-    /// Adds a connection that a caller opens by datagrams. They come to `local`, an address of this side.
+    /// The same for a caller that opens it by datagrams. They come to `local`, an address of this side.
     pub fn answer_datagram(
         &mut self,
         now: Instant,
         (name, local): (Name, Option<IpAddr>),
         opening: impl Opening,
     ) -> &Connection {
-        let place = self.place(now);
-        self.install(Connection::called_by_datagram(place, (name, local), Box::new(opening)))
+        let route = Route::to(name.peer, Source::Asked(local));
+        self.install(now, name, route, ConnectionState::called, Phase::Opening(Box::new(opening)))
     }
 
-    /// Adds a connection that a caller opened by datagrams to `local`.
+    /// Adds a connection that a caller opened by datagrams to `local`, and that the application must take.
     pub fn accept(
         &mut self,
         now: Instant,
         (name, local): (Name, Option<IpAddr>),
         established: impl Established,
     ) -> &Connection {
-        let place = self.place(now);
-        self.install(Connection::accepted(place, (name, local), Box::new(established)))
+        let route = Route::to(name.peer, Source::Asked(local));
+        self.install(now, name, route, ConnectionState::accepted, Phase::Established(Box::new(established)))
     }
 
-    fn place(&mut self, now: Instant) -> NewConnection {
-        let (id, protocol) = (self.table.slots.reserve(), self.protocol);
-        NewConnection { id, protocol, opened: now, linger: self.config.linger }
-    }
-
-    fn install(&mut self, connection: Connection) -> &Connection {
-        let slot = connection.id().slot;
-        self.table.mark(slot);
-        self.table.slots.install(connection)
+    fn install(
+        &mut self,
+        now: Instant,
+        name: Name,
+        route: Route,
+        state: impl FnOnce(ConnectionId) -> ConnectionState,
+        phase: Phase,
+    ) -> &Connection {
+        let id = self.table.slots.reserve();
+        let place = NewConnection { protocol: self.protocol, opened: now, linger: self.config.linger };
+        self.table.mark(id.slot);
+        self.table.slots.install(Connection::new(place, name, route, state(id), phase))
     }
 
     // ---- one of them ----

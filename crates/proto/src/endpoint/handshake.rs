@@ -32,6 +32,7 @@ pub use reception::Reception;
 use self::listener::{Listener, Response};
 
 use crate::config::Mode;
+use crate::endpoint::connection::Name;
 use crate::error::PeerIncompatible;
 
 /// Time between two attempts of the same step. Source: UDT4 wire, §5.1.
@@ -111,6 +112,11 @@ pub struct ProtectionOverhead {
 }
 
 impl Offer {
+    /// The name of the connection at this side.
+    pub(crate) fn name(&self) -> Name {
+        Name { key: self.socket_id.value().into(), peer: self.peer, mode: self.mode }
+    }
+
     /// The handshake packet that carries this offer.
     pub(crate) fn packet(&self, request: Request, cookie: u32) -> Handshake {
         Handshake {

@@ -108,7 +108,7 @@ impl Blaster {
             return self.ask(now, scratch);
         }
         if in_burst == 0 {
-            self.message = u64::try_from((now - Instant::ZERO).as_micros()).unwrap_or(u64::MAX);
+            self.message = now.as_micros();
         }
         let size = usize::from(self.config.datagram);
         let train = (most_of(size) as u64).min(TRAIN);
@@ -119,7 +119,7 @@ impl Blaster {
         let kind = Kind::Data { group, acknowledge };
         let clock = match self.config.messages {
             true => self.message,
-            false => u64::try_from((now - Instant::ZERO).as_micros()).unwrap_or(u64::MAX),
+            false => now.as_micros(),
         };
         for number in self.sent..self.sent + packets {
             let at = out.len();

@@ -146,7 +146,7 @@ impl<S: Copy + Ord> Responder<S> {
 
 impl Session {
     fn new(now: Instant) -> Self {
-        let counts = Counts { first: micros(now), ..Counts::default() };
+        let counts = Counts { first: now.as_micros(), ..Counts::default() };
         Self { counts, heard: now, next: 0, group: (u64::MAX, 0), transit: None, jitter: 0.0 }
     }
 
@@ -154,13 +154,13 @@ impl Session {
         self.heard = self.heard.max(now);
         self.counts.datagrams += 1;
         self.counts.bytes += bytes as u64;
-        self.counts.last = micros(self.heard);
+        self.counts.last = self.heard.as_micros();
         if probe.number < self.next {
             self.counts.late += 1;
         }
         self.next = self.next.max(probe.number.saturating_add(1));
         //= paper:rfc3550 §6.4.1: J += (|D| − J)/16
-        let transit = i128::from(micros(now)) - i128::from(probe.clock);
+        let transit = i128::from(now.as_micros()) - i128::from(probe.clock);
         if let Some(before) = self.transit.replace(transit) {
             let difference = (transit - before).unsigned_abs() as f64 * 1e3;
             self.jitter += (difference - self.jitter) / 16.0;
@@ -177,10 +177,6 @@ impl Session {
         self.group.1 = self.group.1.saturating_add(1);
         self.group.1 == size
     }
-}
-
-fn micros(now: Instant) -> u64 {
-    u64::try_from((now - Instant::ZERO).as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -323,7 +323,7 @@ impl Probing for StableStream {
         let train = most_of(size).min(64) as u64;
         let packets = if self.config.spaced { 1 } else { train.min(u64::from(self.config.window) - in_burst) };
         let out = scratch.cleared();
-        let clock = u64::try_from((now - Instant::ZERO).as_micros()).unwrap_or(u64::MAX);
+        let clock = now.as_micros();
         let kind = Kind::Data { group: 1, acknowledge: Acknowledge::Each };
         for number in self.sent..self.sent + packets {
             let at = out.len();

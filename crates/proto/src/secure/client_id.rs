@@ -2,6 +2,8 @@
 
 use farhaul_wire::secure::{MAX_CLIENT_ID, MIN_CLIENT_ID};
 
+use crate::entropy::Secrets;
+
 /// Between 8 and 20 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClientId {
@@ -20,13 +22,9 @@ impl ClientId {
         Some(Self { bytes, length: u8::try_from(from.len()).ok()? })
     }
 
-    /// One of 20 bytes from a source of numbers that nobody guesses.
-    pub(super) fn draw(mut number: impl FnMut() -> u32) -> Self {
-        let mut bytes = [0; MAX_CLIENT_ID];
-        for chunk in bytes.chunks_mut(4) {
-            chunk.copy_from_slice(&number().to_be_bytes());
-        }
-        Self { bytes, length: MAX_CLIENT_ID as u8 }
+    /// One of 20 bytes that nobody guesses.
+    pub(super) fn draw(secrets: &mut Secrets) -> Self {
+        Self { bytes: secrets.draw_bytes(), length: MAX_CLIENT_ID as u8 }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {

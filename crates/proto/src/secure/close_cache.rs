@@ -30,6 +30,13 @@ pub(super) struct CachedClose {
     pub(super) sent: Instant,
 }
 
+impl CachedClose {
+    /// The packet for a client that goes on with one of `length` bytes. It is never longer than its trigger (attack A11).
+    pub(super) fn for_packet(&self, length: usize) -> Option<Vec<u8>> {
+        (self.packet.len() <= length).then(|| self.packet.clone())
+    }
+}
+
 /// The closes that are kept, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct CloseCache {
@@ -45,45 +52,8 @@ impl CloseCache {
         self.kept.push_back(close);
     }
 
-    /// Whether this client was refused lately.
-    pub(super) fn knows(&mut self, now: Instant, peer: SocketAddr, client_id: ClientId) -> bool {
-        self.find(now, peer, |close| close.client_id == client_id).is_some()
-    }
-
-    /// The close packet for a client that goes on with a packet of `length` bytes. None is longer than its trigger (attack A11).
-    pub(super) fn for_client(
-        &mut self,
-        now: Instant,
-        peer: SocketAddr,
-        client_id: ClientId,
-        length: usize,
-    ) -> Option<Vec<u8>> {
-        self.answer(now, peer, length, |close| close.client_id == client_id)
-    }
-
-    /// The same for a packet to the name of a connection.
-    pub(super) fn for_name(
-        &mut self,
-        now: Instant,
-        peer: SocketAddr,
-        name: ConnectionName,
-        length: usize,
-    ) -> Option<Vec<u8>> {
-        self.answer(now, peer, length, |close| close.name == name)
-    }
-
-    fn answer(
-        &mut self,
-        now: Instant,
-        peer: SocketAddr,
-        length: usize,
-        is_meant: impl Fn(&CachedClose) -> bool,
-    ) -> Option<Vec<u8>> {
-        let packet = &self.find(now, peer, is_meant)?.packet;
-        (packet.len() <= length).then(|| packet.clone())
-    }
-
-    fn find(
+    /// The recent close that `is_meant`, to a client of this address.
+    pub(super) fn find(
         &mut self,
         now: Instant,
         peer: SocketAddr,
@@ -116,11 +86,15 @@ mod tests {
         let kept = close(7, 100);
         cache.keep(kept.clone());
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        assert_eq!(cache.for_name(at(200), kept.peer, kept.name, 49), None);
-        assert_eq!(cache.for_name(at(200), kept.peer, kept.name, 50), Some(kept.packet.clone()));
-        assert_eq!(cache.for_name(at(200), close(8, 0).peer, kept.name, 50), None, "another address");
-        assert_eq!(cache.for_client(at(2_099), kept.peer, kept.client_id, 1_200), Some(kept.packet));
-        assert!(!cache.knows(at(2_100), kept.peer, kept.client_id) && cache.kept.is_empty());
+        let mut answer = |millis, peer, length| {
+            let found = cache.find(at(millis), peer, |close| close.name == kept.name);
+            found.and_then(|close| close.for_packet(length))
+        };
+        assert_eq!(answer(200, kept.peer, 49), None);
+        assert_eq!(answer(200, kept.peer, 50), Some(kept.packet.clone()));
+        assert_eq!(answer(200, close(8, 0).peer, 50), None, "another address");
+        assert_eq!(answer(2_099, kept.peer, 1_200), Some(kept.packet.clone()));
+        assert!(cache.find(at(2_100), kept.peer, |_| true).is_none() && cache.kept.is_empty());
     }
 
     #[test]

@@ -141,8 +141,7 @@ impl Paths {
         now: Instant,
         (probe, patience): (Duration, Duration),
     ) {
-        let mut challenge = [0; CHALLENGE_LEN];
-        challenge.chunks_mut(4).for_each(|chunk| chunk.copy_from_slice(&self.secrets.draw().to_be_bytes()));
+        let challenge = self.secrets.draw_bytes();
         let silence = probe.max(LEAST_PROBE);
         let candidate = Candidate { path, challenge, budget, asks: Timer::at(now), silence, until: now + patience };
         if self.candidates.len() == MOST {

@@ -15,7 +15,7 @@
 mod rendezvous;
 
 use core::net::{IpAddr, SocketAddr};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use farhaul_units::{Instant, SeqNo};
 use farhaul_wire::secure::inner::DATAGRAM_OVERHEAD;
@@ -39,10 +39,11 @@ use super::unvalidated::UnvalidatedCallers;
 use crate::config::{Config, Mode};
 use crate::endpoint::Connections;
 use crate::endpoint::Demultiplexer;
-use crate::endpoint::connection::{Connection, Name};
+use crate::endpoint::connection::Connection;
 use crate::endpoint::handshake::admission::{Admission, MAX_HALF_OPEN};
 use crate::endpoint::handshake::{Offer, Room, mss_towards};
 use crate::endpoint::protocol::Carried;
+use crate::endpoint::replies::Replies;
 use crate::entropy::Secrets;
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
@@ -54,8 +55,6 @@ use crate::udt;
 const MOST_UNVALIDATED: usize = 256;
 /// And this part of the places that a listener has, if those are few.
 const UNVALIDATED_PART: usize = 4;
-/// Answers without state that wait to be sent. Further callers must call again.
-const MOST_REPLIES: usize = 256;
 
 /// The connections of an endpoint by the keys that find them, and its callers.
 pub(crate) struct Router {
@@ -74,7 +73,7 @@ pub(crate) struct Router {
     by_client: BTreeMap<(SocketAddr, ClientId), u32>,
     /// Rendezvous in progress, by address.
     rendezvous: BTreeMap<SocketAddr, u32>,
-    replies: VecDeque<(AddressPair, Vec<u8>)>,
+    replies: Replies<Vec<u8>>,
     close_cache: CloseCache,
 }
 
@@ -93,7 +92,7 @@ impl Router {
             by_name: BTreeMap::new(),
             by_client: BTreeMap::new(),
             rendezvous: BTreeMap::new(),
-            replies: VecDeque::new(),
+            replies: Replies::new(),
             close_cache: CloseCache::default(),
         }
     }
@@ -120,14 +119,14 @@ impl Router {
             return Err(ConnectError::RendezvousUnderWay);
         }
         connections.check_room()?;
-        let client_id = ClientId::draw(|| self.secrets.draw());
+        let client_id = ClientId::draw(&mut self.secrets);
         let offer = self.offer(connections.config, peer, mode);
         let call = rendezvous.then_some(client_id);
         let tls = self.provider.call(peer, parameters(service, &offer, call)).map_err(|_| ConnectError::NoTrust)?;
         let keys = self.provider.initial(client_id.bytes(), Side::Client);
         let names = (offer.socket_id, ConnectionName::NONE);
         let exchange = Exchange::new(Side::Client, tls, keys, client_id, names, true);
-        let key = self.draw_key();
+        let key = self.secrets.draw_bytes();
         let opening = SecureOpening::new(exchange, (service, offer), (Side::Client, key), connections.config, now);
         let opening = if rendezvous { opening.in_rendezvous(connections.config) } else { opening };
         let carries = self.carries.as_deref_mut().filter(|_| service != Service::Measured);
@@ -136,8 +135,8 @@ impl Router {
             carries.map(|carried| (carried.call(peer, mss, connections.config, now), carried.needs_channel()));
         let opening = opening.carrying(carried);
         Ok(self.enter(match rendezvous {
-            true => connections.meet(now, name(&offer), opening),
-            false => connections.open(now, name(&offer), opening),
+            true => connections.meet(now, offer.name(), opening),
+            false => connections.open(now, offer.name(), opening),
         }))
     }
 
@@ -182,12 +181,6 @@ impl Router {
         }
     }
 
-    fn draw_key(&mut self) -> [u8; 16] {
-        let mut key = [0; 16];
-        key.chunks_mut(4).for_each(|chunk| chunk.copy_from_slice(&self.secrets.draw().to_be_bytes()));
-        key
-    }
-
     // ---- callers ----
 
     /// An Initial packet of a client without a connection here.
@@ -207,8 +200,8 @@ impl Router {
         if let Some(&slot) = self.rendezvous.get(&from.peer) {
             return self.on_call_in_rendezvous(connections, slot, (now, from), (header, client_id), datagram);
         }
-        if self.close_cache.knows(now, from.peer, client_id) {
-            let answer = self.close_cache.for_client(now, from.peer, client_id, datagram.len());
+        if let Some(close) = self.close_cache.find(now, from.peer, |close| close.client_id == client_id) {
+            let answer = close.for_packet(datagram.len());
             return self.repeat(from, answer);
         }
         let Some(mode) = self.listens else { return };
@@ -266,7 +259,7 @@ impl Router {
         if !validated {
             self.admission.on_accepted(from.peer.ip(), now);
         }
-        let key = self.draw_key();
+        let key = self.secrets.draw_bytes();
         let opening = SecureOpening::new(exchange, (self.serves, offer), (Side::Server, key), connections.config, now);
         let mss = carried_mss(connections.config);
         let carried = self.carries.as_deref_mut();
@@ -276,7 +269,7 @@ impl Router {
         if let Some(evicted) = evicted.and_then(|slot| connections.evict(slot)) {
             self.on_forgotten(&evicted);
         }
-        let id = self.enter(connections.answer_datagram(now, (name(&offer), from.local), opening));
+        let id = self.enter(connections.answer_datagram(now, (offer.name(), from.local), opening));
         self.callers.enter(from.peer.ip(), id.slot, now);
     }
 
@@ -291,25 +284,19 @@ impl Router {
         let token = self.provider.seal_token(&Token { from: from.peer, client_id, made: now }.content());
         let mut reply = Vec::new();
         stateless_replies::retry(initial, &keys, &token, &mut reply);
-        self.reply(from, reply);
+        self.replies.push(from, reply);
     }
 
     fn refuse(&mut self, from: AddressPair, initial: &InitialHeader<'_>, why: (CloseCode, &str)) {
         let keys = self.provider.initial(initial.client_id, Side::Server);
         let mut reply = Vec::new();
         stateless_replies::close(initial, &keys, why, &mut reply);
-        self.reply(from, reply);
+        self.replies.push(from, reply);
     }
 
-    fn repeat(&mut self, to: AddressPair, packet: Option<Vec<u8>>) {
-        if let Some(packet) = packet {
-            self.reply(to, packet);
-        }
-    }
-
-    fn reply(&mut self, to: AddressPair, reply: Vec<u8>) {
-        if self.replies.len() < MOST_REPLIES {
-            self.replies.push_back((to, reply));
+    fn repeat(&mut self, to: AddressPair, close: Option<Vec<u8>>) {
+        if let Some(packet) = close {
+            self.replies.push(to, packet);
         }
     }
 }
@@ -346,7 +333,8 @@ impl Demultiplexer for Router {
     fn on_unknown(&mut self, connections: &mut Connections<'_>, now: Instant, from: AddressPair, datagram: &mut [u8]) {
         connections.count_invalid();
         if let Ok(header) = Header::decode(datagram) {
-            let answer = self.close_cache.for_name(now, from.peer, header.to, datagram.len());
+            let close = self.close_cache.find(now, from.peer, |close| close.name == header.to);
+            let answer = close.and_then(|close| close.for_packet(datagram.len()));
             self.repeat(from, answer);
         }
     }
@@ -418,7 +406,7 @@ impl Demultiplexer for Router {
     }
 
     fn poll_reply(&mut self, out: &mut Vec<u8>) -> Option<AddressPair> {
-        let (to, reply) = self.replies.pop_front()?;
+        let (to, reply) = self.replies.pop()?;
         out.extend_from_slice(&reply);
         Some(to)
     }
@@ -441,10 +429,6 @@ fn places(config: &Config) -> usize {
 /// Callers in the middle of their handshakes that need no proof.
 fn most_unvalidated(config: &Config) -> usize {
     MOST_UNVALIDATED.min(places(config) / UNVALIDATED_PART)
-}
-
-fn name(offer: &Offer) -> Name {
-    Name { key: offer.socket_id.value().into(), peer: offer.peer, mode: offer.mode }
 }
 
 /// The caller of a connection that was accepted.

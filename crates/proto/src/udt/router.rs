@@ -16,7 +16,7 @@ use super::opening::UdtOpening;
 use crate::config::{Config, Mode};
 use crate::endpoint::Connections;
 use crate::endpoint::Demultiplexer;
-use crate::endpoint::connection::{Connection, Name};
+use crate::endpoint::connection::Connection;
 use crate::endpoint::handshake::{Offer, Reception, mss_towards};
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
@@ -55,7 +55,7 @@ impl Router {
         let mut established = UdtConnection::new(agreed, offer, Role::Listener, now, connections.setup(now));
         established.answer.give(Request::Conclusion, packet.cookie);
         self.reception.on_accepted(from.peer.ip(), now);
-        self.enter(connections.accept(now, (name(&offer), from.local), established));
+        self.enter(connections.accept(now, (offer.name(), from.local), established));
     }
 
     /// The endpoint has a new connection.
@@ -171,8 +171,8 @@ impl Demultiplexer for Router {
         let offer = self.offer(connections.config, peer, options.mode, isn);
         let config = connections.config;
         Ok(self.enter(match options.rendezvous {
-            true => connections.meet(now, name(&offer), UdtOpening::meet(offer, config, now)),
-            false => connections.open(now, name(&offer), UdtOpening::call(offer, config, now)),
+            true => connections.meet(now, offer.name(), UdtOpening::meet(offer, config, now)),
+            false => connections.open(now, offer.name(), UdtOpening::call(offer, config, now)),
         }))
     }
 
@@ -214,10 +214,6 @@ impl Demultiplexer for Router {
     fn has_reply(&self) -> bool {
         self.reception.has_reply()
     }
-}
-
-fn name(offer: &Offer) -> Name {
-    Name { key: offer.socket_id.value().into(), peer: offer.peer, mode: offer.mode }
 }
 
 /// The caller's own socket id; `None` if this side called.

@@ -17,13 +17,13 @@ pub struct Reception {
     secrets: Secrets,
     listener: Option<Listener>,
     admission: Admission,
-    replies: Replies,
+    replies: Replies<Handshake>,
 }
 
 impl Reception {
     /// Accepts nobody yet. `key` must be secret.
     pub fn new(key: [u8; 16]) -> Self {
-        Self { secrets: Secrets::new(key), listener: None, admission: Admission::new(key), replies: Replies::default() }
+        Self { secrets: Secrets::new(key), listener: None, admission: Admission::new(key), replies: Replies::new() }
     }
 
     /// Accepts callers of a mode from now on, or no more.
