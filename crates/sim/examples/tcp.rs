@@ -7,7 +7,6 @@
 
 use farhaul_cc::Spec;
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
-use farhaul_sim::Agent;
 use farhaul_sim::agent::tcp::{ReceiverConfig, Recovery, RtoConfig, SenderConfig, TcpSink, TcpSource};
 use farhaul_sim::topology::graph::Graph;
 use farhaul_units::{Duration, Instant, Rate};

@@ -64,44 +64,6 @@ pub trait Agent {
     }
 }
 
-impl<A: Agent + ?Sized> Agent for Box<A> {
-    fn handle_packet(&mut self, now: Instant, packet: &mut PooledPacket, out: &mut Outbox<'_>) {
-        (**self).handle_packet(now, packet, out);
-    }
-
-    fn handle_timeout(&mut self, now: Instant, out: &mut Outbox<'_>) {
-        (**self).handle_timeout(now, out);
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        (**self).poll_timeout()
-    }
-
-    fn sample(&self, now: Instant, out: &mut Vec<(ConnectionId, Stats)>) {
-        (**self).sample(now, out);
-    }
-
-    fn control(&self, now: Instant) -> Option<Stats> {
-        (**self).control(now)
-    }
-
-    fn finished_at(&self) -> Option<Instant> {
-        (**self).finished_at()
-    }
-
-    fn failure(&self) -> Option<ControllerFailure> {
-        (**self).failure()
-    }
-
-    fn transfer_times(&self) -> &[Duration] {
-        (**self).transfer_times()
-    }
-
-    fn takes_damaged(&self) -> bool {
-        (**self).takes_damaged()
-    }
-}
-
 /// The network as an agent sees it: where it puts the packets it sends.
 pub struct Outbox<'a> {
     pub(crate) network: &'a mut Network,

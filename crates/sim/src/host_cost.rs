@@ -209,7 +209,6 @@ mod tests {
     use farhaul_units::Rate;
 
     use super::*;
-    use crate::Agent;
     use crate::agent::source::{Sink, Source, Timing};
 
     /// Packets that the application receives in one second at this arrival rate, after one second to fill the buffer.

@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use farhaul_netem::{Counters, Element, Tally, WireLen};
+use farhaul_netem::{Counters, Element, Routes, Tally, WireLen};
 use farhaul_units::Instant;
 
 use crate::agent::tcp::Segment;
@@ -99,13 +99,12 @@ pub struct NetworkCounters {
 /// Nodes, links, routes, and the packets in flight.
 pub(crate) struct Network {
     links: Vec<SimLink>,
-    /// `routes[node][destination]`: the link towards the destination.
-    routes: Vec<Vec<Option<LinkId>>>,
+    routes: Routes,
     places: Vec<AgentPlace>,
     agents: BTreeMap<SocketAddr, AgentId>,
-    pool: Pool,
-    tap: Option<Tap>,
-    capture: Option<Capture>,
+    pub(crate) pool: Pool,
+    pub(crate) tap: Option<Tap>,
+    pub(crate) capture: Option<Capture>,
     forged: Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
     /// Links whose next event may have changed.
     touched: Vec<LinkId>,
@@ -122,11 +121,11 @@ pub(crate) enum Arrival {
 }
 
 impl Network {
-    /// A network of `nodes` nodes without links.
-    pub(crate) fn new(nodes: usize) -> Self {
+    /// A network without links and agents yet. `routes` names the links by the order in which they will come.
+    pub(crate) fn new(routes: Routes) -> Self {
         Self {
             links: Vec::new(),
-            routes: vec![vec![None; nodes]; nodes],
+            routes,
             places: Vec::new(),
             agents: BTreeMap::new(),
             pool: Pool::new(),
@@ -151,24 +150,8 @@ impl Network {
         self.links.len() - 1
     }
 
-    pub(crate) fn add_route(&mut self, node: NodeId, destination: NodeId, link: LinkId) {
-        self.routes[node][destination] = Some(link);
-    }
-
     pub(crate) fn address(&self, agent: AgentId) -> SocketAddr {
         self.places[agent].address
-    }
-
-    pub(crate) fn set_tap(&mut self, tap: Option<Tap>) {
-        self.tap = tap;
-    }
-
-    pub(crate) fn set_capture(&mut self, capture: Option<Capture>) {
-        self.capture = capture;
-    }
-
-    pub(crate) fn pool(&self) -> &Pool {
-        &self.pool
     }
 
     /// Sends a datagram from an agent.
@@ -260,7 +243,7 @@ impl Network {
     /// Puts a packet at `node` on the link towards its destination.
     fn forward(&mut self, now: Instant, node: NodeId, packet: PooledPacket) {
         let destination = packet.destination().map(|agent| self.places[agent].node);
-        let Some(link) = destination.and_then(|destination| self.routes[node][destination]) else {
+        let Some(link) = destination.and_then(|destination| self.routes.next(node, destination)) else {
             self.counters.unroutable += 1;
             return;
         };

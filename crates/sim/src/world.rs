@@ -16,18 +16,18 @@ use crate::trace::{Tap, TraceHash};
 const MAX_EVENTS_PER_INSTANT: u32 = 1_000_000;
 
 /// Agents and links in virtual time. Made by a topology such as [`Graph`](crate::topology::graph::Graph).
-pub struct World<A> {
+pub struct World<A: ?Sized> {
     scheduler: Scheduler,
-    agents: Vec<A>,
+    pub(crate) agents: Vec<Box<A>>,
     network: Network,
     samples: Option<Samples>,
     /// The current instant and its events so far.
     events_at: (Instant, u32),
 }
 
-impl<A: Agent> World<A> {
+impl<A: Agent + ?Sized> World<A> {
     /// Sources of the scheduler are the agents, then the links, then the sampler.
-    pub(crate) fn new(network: Network, agents: Vec<A>) -> Self {
+    pub(crate) fn new(network: Network, agents: Vec<Box<A>>) -> Self {
         let mut scheduler = Scheduler::new();
         for _ in 0..agents.len() + network.links() + 1 {
             scheduler.add_source();
@@ -46,16 +46,6 @@ impl<A: Agent> World<A> {
     /// An agent.
     pub fn agent(&self, agent: AgentId) -> &A {
         &self.agents[agent]
-    }
-
-    /// All agents, in the order of creation.
-    pub fn agents(&self) -> &[A] {
-        &self.agents
-    }
-
-    /// The address of an agent.
-    pub fn address(&self, agent: AgentId) -> SocketAddr {
-        self.network.address(agent)
     }
 
     /// Runs until `end`.
@@ -78,19 +68,20 @@ impl<A: Agent> World<A> {
 
     /// Delivers a datagram from any address to an agent now, without a path.
     pub fn inject(&mut self, agent: AgentId, from: SocketAddr, bytes: &[u8]) {
-        let packet = self.network.pool().packet(from, self.network.address(agent), bytes);
+        let packet = self.network.pool.packet(from, self.network.address(agent), bytes);
         self.deliver(agent, packet);
         self.reschedule_links();
     }
 
     /// Shows every datagram that agents send from now on to `tap`; `None` removes the tap.
     pub fn set_tap(&mut self, tap: Option<Tap>) {
-        self.network.set_tap(tap);
+        self.network.tap = tap;
     }
 
-    /// Shows every packet that agents send and receive from now on to `capture`; `None` removes it.
+    /// Shows every packet that agents send and receive from now on to `capture`, those of channels included; `None` removes
+    /// it.
     pub fn set_capture(&mut self, capture: Option<Capture>) {
-        self.network.set_capture(capture);
+        self.network.capture = capture;
     }
 
     /// Records counters of all connections and links every `period` from now on.
@@ -117,7 +108,7 @@ impl<A: Agent> World<A> {
         counters
     }
 
-    /// Traffic of one flow that has left a link.
+    /// Traffic of one flow that has left a link. Both hosts of a `Pair` are of flow 0.
     pub fn flow_tally(&self, link: LinkId, flow: FlowId) -> FlowTally {
         self.network.flow_tally(link, flow)
     }
@@ -129,7 +120,7 @@ impl<A: Agent> World<A> {
 
     /// The packets in flight.
     pub fn pool(&self) -> &Pool {
-        self.network.pool()
+        &self.network.pool
     }
 
     fn sampler(&self) -> usize {

@@ -7,7 +7,7 @@ use farhaul_protocols::Protocol;
 use farhaul_sim::host_cost::{HostCost, Load, attach};
 use farhaul_sim::topology::graph::Graph;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
-use farhaul_sim::{Agent, Traffic, TransportAgent, Workload};
+use farhaul_sim::{Traffic, TransportAgent, Workload};
 use farhaul_units::{Duration, Instant, Rate};
 
 /// Bytes of a transfer, which take half a second at the rate of the path.

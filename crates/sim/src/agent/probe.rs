@@ -237,7 +237,7 @@ mod tests {
         graph.add(0, 9, flow, Box::new(source) as Box<dyn Agent>);
         graph.add(1, 9, flow, Box::new(ProbeSink::new()));
         let mut world = graph.start(1);
-        let received = |world: &crate::World<Box<dyn Agent>>| {
+        let received = |world: &crate::World<dyn Agent>| {
             let mut stats = Vec::new();
             world.agent(1).sample(world.now(), &mut stats);
             stats[0].1.totals.bytes_received

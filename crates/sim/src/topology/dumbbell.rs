@@ -12,8 +12,9 @@ use farhaul_netem::PathSpec;
 use farhaul_proto::{Channels, Streams};
 use farhaul_units::{Instant, Rng};
 
-use crate::network::{Network, NodeId};
+use crate::network::NodeId;
 use crate::simulation::Simulation;
+use crate::topology::graph::Graph;
 use crate::traffic::{Traffic, Workload};
 
 /// The bottleneck from left to right.
@@ -77,32 +78,21 @@ impl<T: Streams + Channels> Dumbbell<T> {
 
     /// Builds the simulation at instant zero.
     pub fn start(self) -> Simulation<T> {
-        let mut rng = Rng::new(self.seed);
         let hosts = 2 * self.flanks.len();
         let [left, right] = [hosts, hosts + 1];
-        let mut network = Network::new(hosts + 2);
-        for host in 0..hosts {
-            network.add_place(address(host), host, host / 2);
-        }
-        let mut link = |network: &mut Network, spec: &PathSpec, to: NodeId| {
-            let element = PathSpec { seed: rng.next_u64(), ..spec.clone() }.build_element();
-            network.add_link(element, to)
-        };
-        let rightwards = link(&mut network, &self.bottleneck, right);
-        let leftwards = link(&mut network, &self.bottleneck, left);
+        let mut graph = Graph::new(hosts + 2);
+        graph.duplex(left, right, &self.bottleneck);
         for (host, flank) in self.flanks.iter().flat_map(|flank| [flank; 2]).enumerate() {
-            let (near, far, back) = if host % 2 == 0 { (left, right, leftwards) } else { (right, left, rightwards) };
-            let out = link(&mut network, &flank.access, near);
-            let home = link(&mut network, &flank.access, host);
-            (0..hosts).filter(|&other| other != host).for_each(|other| network.add_route(host, other, out));
-            network.add_route(near, host, home);
-            network.add_route(far, host, back);
+            graph.place(address(host), host, host / 2);
+            graph.duplex(host, if host % 2 == 0 { left } else { right }, &flank.access);
         }
+        let mut rng = Rng::new(self.seed);
+        let network = graph.network(&mut rng);
         let hosts = self.flanks.into_iter().enumerate().flat_map(|(pair, flank)| {
             let calling = Traffic::new(flank.workload, rng.next_u64()).calling(flank.begins, address(listener(pair)));
             [(flank.caller, calling), (flank.listener, Traffic::new(Workload::default(), rng.next_u64()))]
         });
-        Simulation::new(network, hosts.collect())
+        Simulation::of_hosts(network, hosts)
     }
 }
 

@@ -59,7 +59,9 @@ pub struct Graph {
     edges: Vec<Edge>,
     /// Routes that differ from the shortest path: (node, destination, link).
     detours: Vec<(NodeId, NodeId, LinkId)>,
-    agents: Vec<(SocketAddr, NodeId, FlowId, Box<dyn Agent>)>,
+    /// Addresses of agents, with their nodes and flows.
+    places: Vec<(SocketAddr, NodeId, FlowId)>,
+    agents: Vec<Box<dyn Agent>>,
     flows: usize,
 }
 
@@ -121,7 +123,13 @@ impl Graph {
 
     /// Adds an agent at a port of a node.
     pub fn add(&mut self, node: NodeId, port: u16, flow: FlowId, agent: Box<dyn Agent>) {
-        self.agents.push((self.address(node, port), node, flow, agent));
+        self.place(self.address(node, port), node, flow);
+        self.agents.push(agent);
+    }
+
+    /// Adds the address of an agent at `node`.
+    pub(crate) fn place(&mut self, address: SocketAddr, node: NodeId, flow: FlowId) {
+        self.places.push((address, node, flow));
     }
 
     /// The links of the route between two nodes; `None` if there is no route.
@@ -137,16 +145,15 @@ impl Graph {
     }
 
     /// Builds the network at instant zero. `seed` determines all random draws.
-    pub fn start(self, seed: u64) -> World<Box<dyn Agent>> {
-        let mut rng = Rng::new(seed);
-        let mut network = Network::new(self.nodes);
-        let routes = self.routes();
-        for (node, destination) in (0..self.nodes).flat_map(|node| (0..self.nodes).map(move |to| (node, to))) {
-            if let Some(link) = routes.next(node, destination) {
-                network.add_route(node, destination, link);
-            }
-        }
-        for edge in self.edges {
+    pub fn start(mut self, seed: u64) -> World<dyn Agent> {
+        let network = self.network(&mut Rng::new(seed));
+        World::new(network, self.agents)
+    }
+
+    /// The network at instant zero, without its agents. `rng` determines the random draws of the links.
+    pub(crate) fn network(&mut self, rng: &mut Rng) -> Network {
+        let mut network = Network::new(self.routes());
+        for edge in self.edges.drain(..) {
             let seed = rng.next_u64();
             let element = match edge.model {
                 Model::Spec(spec) => PathSpec { seed, ..*spec }.build_element(),
@@ -154,12 +161,10 @@ impl Graph {
             };
             network.add_link(element, edge.to);
         }
-        let mut agents = Vec::new();
-        for (address, node, flow, agent) in self.agents {
+        for (address, node, flow) in self.places.drain(..) {
             network.add_place(address, node, flow);
-            agents.push(agent);
         }
-        World::new(network, agents)
+        network
     }
 }
 

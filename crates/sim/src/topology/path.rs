@@ -16,6 +16,7 @@ use farhaul_units::{Instant, Rng};
 use crate::agent::transport::Application;
 use crate::network::{Network, NodeId};
 use crate::simulation::Simulation;
+use crate::topology::graph::Graph;
 use crate::traffic::{Traffic, Workload};
 
 /// The host that opens connections.
@@ -130,30 +131,23 @@ impl<T: Streams + Channels> Pair<T> {
     /// Builds the simulation at instant zero.
     pub fn start(self) -> Simulation<T> {
         let mut rng = Rng::new(self.seed);
-        let [to_listener, to_caller, calling, answering] = [(); 4].map(|()| rng.next_u64());
-        let calling = Traffic::new(self.workloads[CALLER], calling);
+        let network = self.network(&mut rng);
+        let [calling, answering] = self.workloads.map(|workload| Traffic::new(workload, rng.next_u64()));
         let calling = self.calls.iter().fold(calling, |traffic, &at| traffic.calling(at, address(LISTENER)));
-        let answering = Traffic::new(self.workloads[LISTENER], answering);
-        self.build([to_listener, to_caller], [calling, answering])
+        Simulation::of_hosts(network, self.transports.into_iter().zip([calling, answering]))
     }
 
     /// Builds the simulation with custom applications, instead of workloads and calls.
     pub fn start_with<A: Application<T>>(self, applications: [A; 2]) -> Simulation<T, A> {
-        let mut rng = Rng::new(self.seed);
-        let seeds = [(); 2].map(|()| rng.next_u64());
-        self.build(seeds, applications)
+        let network = self.network(&mut Rng::new(self.seed));
+        Simulation::of_hosts(network, self.transports.into_iter().zip(applications))
     }
 
-    fn build<A: Application<T>>(self, seeds: [u64; 2], applications: [A; 2]) -> Simulation<T, A> {
-        let mut network = Network::new(2);
-        for host in [CALLER, LISTENER] {
-            network.add_place(address(host), host, 0);
-        }
-        let links = [(self.up, CALLER, LISTENER), (self.down, LISTENER, CALLER)];
-        for ((spec, from, to), seed) in links.into_iter().zip(seeds) {
-            let link = network.add_link(PathSpec { seed, ..spec }.build_element(), to);
-            network.add_route(from, to, link);
-        }
-        Simulation::new(network, self.transports.into_iter().zip(applications).collect())
+    fn network(&self, rng: &mut Rng) -> Network {
+        let mut graph = Graph::new(2);
+        graph.simplex(CALLER, LISTENER, &self.up);
+        graph.simplex(LISTENER, CALLER, &self.down);
+        [CALLER, LISTENER].into_iter().for_each(|host| graph.place(address(host), host, 0));
+        graph.network(rng)
     }
 }

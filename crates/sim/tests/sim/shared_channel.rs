@@ -58,7 +58,7 @@ impl Case {
         }
     }
 
-    fn world(&self) -> World<Box<dyn Agent>> {
+    fn world(&self) -> World<dyn Agent> {
         let mut graph = Graph::new(2);
         graph.duplex(0, 1, &self.path());
         let protocol: Protocol = self.protocol.parse().expect("a protocol of the registry");
@@ -109,7 +109,7 @@ struct Look {
 }
 
 impl Look {
-    fn at(world: &World<Box<dyn Agent>>) -> Self {
+    fn at(world: &World<dyn Agent>) -> Self {
         let stats = |agent: usize| {
             let mut stats = Vec::new();
             world.agent(agent).sample(world.now(), &mut stats);

@@ -33,7 +33,7 @@ const BUFFER: u64 = 3 << 30;
 
 /// A world, and the places of its flows.
 pub(super) struct Built {
-    pub(super) world: World<Box<dyn Agent>>,
+    pub(super) world: World<dyn Agent>,
     pub(super) flows: Vec<BuiltFlow>,
     pub(super) bottleneck: LinkId,
 }
@@ -50,7 +50,7 @@ pub(super) struct BuiltFlow {
 
 impl BuiltFlow {
     /// The counters of the flow. A closed connection keeps those of `before`.
-    pub(super) fn look(&self, world: &World<Box<dyn Agent>>, bottleneck: LinkId, before: FlowRow) -> FlowRow {
+    pub(super) fn look(&self, world: &World<dyn Agent>, bottleneck: LinkId, before: FlowRow) -> FlowRow {
         let stats = |agent, before| {
             if self.is_control {
                 return world.agent(agent).control(world.now()).unwrap_or(before);

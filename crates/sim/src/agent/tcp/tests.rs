@@ -181,7 +181,7 @@ proptest! {
 }
 
 /// A flow of each style over one bottleneck, in the simulator.
-fn world(seed: u64) -> World<Box<dyn Agent>> {
+fn world(seed: u64) -> World<dyn Agent> {
     let mut graph = Graph::new(2);
     graph.duplex(0, 1, &PathSpec { loss: Some(LossSpec::Bernoulli(0.001)), ..path(20, 10, 40) });
     for (index, recovery) in STYLES.into_iter().enumerate() {
@@ -203,7 +203,7 @@ fn world(seed: u64) -> World<Box<dyn Agent>> {
 fn in_the_simulator_flows_share_a_link_finish_and_are_counted() {
     let world = world(1);
     let mut connections = Vec::new();
-    world.agents().iter().for_each(|agent| agent.sample(world.now(), &mut connections));
+    world.agents.iter().for_each(|agent| agent.sample(world.now(), &mut connections));
     for (index, pair) in connections.chunks(2).enumerate() {
         let (source, sink) = (pair[0].1, pair[1].1);
         assert_eq!(sink.totals.bytes_read, 2_000_000, "{index}");
@@ -221,7 +221,7 @@ fn equal_seeds_give_equal_runs() {
 }
 
 /// Two agents that share a list of transfers of 100 kB, over a link with loss and jitter.
-fn lists(transfers: u32) -> World<Box<dyn Agent>> {
+fn lists(transfers: u32) -> World<dyn Agent> {
     let mut graph = Graph::new(2);
     graph.duplex(0, 1, &spec(3, 0.02, true));
     let remaining = Remaining::new(transfers);
