@@ -1,8 +1,11 @@
-//! Hosts and links in deterministic virtual time.
+//! Hosts and links in deterministic virtual time. Unstable: the interface follows the needs of the lab and of tests.
 //!
 //! The transports are the shipped ones, and the links carry the datagrams that a socket would send. Start with
-//! [`topology::path::Pair`], which describes two hosts and the path between them. It makes a [`Simulation`], which
-//! runs, interferes and reports. The same scenario and seed always give the same [`TraceHash`].
+//! [`topology::graph::Graph`], which describes nodes, links and agents. It makes a [`World`], which runs, interferes and
+//! reports. The same scenario and seed always give the same [`TraceHash`].
+//!
+//! Tests of transports and controllers enable the feature `testing`. It adds two hosts and the path between them
+//! (`topology::path::Pair`), applications that check every byte, and `conformance`.
 //!
 //! | to change … | open |
 //! | --- | --- |
@@ -18,33 +21,40 @@
 //! | samples, and the figures computed from them | `sample.rs`, `measure/*.rs` |
 //! | how a test inspects or forges datagrams | `trace.rs`; how a host changes its address: `nat.rs` |
 //! | requirements on controllers | `conformance.rs` (a table first) |
-//! | the event loop | `world.rs`; with access to transports: `simulation.rs` |
+//! | the event loop | `world.rs`; with access to transports, for tests: `simulation.rs` |
 #![forbid(unsafe_code)]
 
 pub mod agent;
+#[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 mod first_times;
 pub mod host_cost;
 pub mod measure;
+#[cfg(any(test, feature = "testing"))]
 mod nat;
 mod network;
 mod packet;
 mod sample;
 mod scheduler;
+#[cfg(any(test, feature = "testing"))]
 mod simulation;
 pub mod topology;
 mod trace;
+#[cfg(any(test, feature = "testing"))]
 mod traffic;
 mod world;
 
 pub use agent::transport::{Application, TransportAgent};
 pub use agent::{Agent, Outbox};
+#[cfg(any(test, feature = "testing"))]
 pub use nat::Nat;
 pub use network::{AgentId, Capture, FlowId, FlowTally, LinkId, NetworkCounters, NodeId, Passing};
 pub use packet::{HEADER_OVERHEAD, Payload, Pool, PooledPacket, Share};
 pub use sample::{FlowSample, Sample, Samples};
 pub use scheduler::Scheduler;
+#[cfg(any(test, feature = "testing"))]
 pub use simulation::Simulation;
 pub use trace::{Departing, Tap, TapAction, TraceHash};
+#[cfg(any(test, feature = "testing"))]
 pub use traffic::{Amount, Content, Flow, Integrity, Received, Traffic, Workload};
 pub use world::World;

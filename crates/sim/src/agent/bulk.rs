@@ -1,7 +1,7 @@
 //! Bulk transfer over any transport, for measurements. The content is not checked, which makes a simulated packet
 //! cheap.
 //!
-//! [`Traffic`](crate::Traffic), which tests use, checks every byte.
+//! `Traffic`, which tests use, checks every byte.
 
 use core::net::SocketAddr;
 
@@ -244,7 +244,7 @@ mod tests {
     }
 
     /// One sender and one receiver at 100 Mbit/s, 10 ms.
-    fn world(sender: impl FnOnce(SocketAddr) -> BulkSender) -> (World<Box<dyn Agent>>, usize, usize) {
+    fn world(sender: impl FnOnce(SocketAddr) -> BulkSender) -> (World<dyn Agent>, usize, usize) {
         let mut graph = Graph::new(2);
         let spec = PathSpec {
             rate: Some(Rate::from_megabits_per_second(100)),
@@ -265,7 +265,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    fn read(world: &World<Box<dyn Agent>>) -> u64 {
+    fn read(world: &World<dyn Agent>) -> u64 {
         let mut connections = Vec::new();
         world.agent(1).sample(world.now(), &mut connections);
         connections.iter().map(|(_, stats)| stats.totals.bytes_read).sum()

@@ -153,6 +153,7 @@ impl ChannelHost {
     }
 
     /// Breaks all connections: the transport and the peers learn it at once, as from a reset of the network.
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn break_all<T: Channels>(&mut self, now: Instant, transport: &mut T, out: &mut Outbox<'_>) {
         for connection in self.connections.drain(..) {
             reset(now, connection.peer, connection.name(), out);

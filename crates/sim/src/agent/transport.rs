@@ -73,6 +73,7 @@ impl<T: Streams + Channels, A: Application<T>> TransportAgent<T, A> {
     }
 
     /// Breaks all channels, as a fault of the network.
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn break_channels(&mut self, now: Instant, out: &mut Outbox<'_>) {
         self.channels.break_all(now, &mut self.transport, out);
         self.settle(now, out);
