@@ -103,54 +103,74 @@ pub enum FarhaulResult {
     Busy = 45,
 }
 
-/// The sentence for each number, in the order of the numbers.
-const SENTENCES: &[&CStr] = &[
-    c"The call did what it should.",
-    c"Nothing can be done now. Wait until the watch is ready, and call again.",
-    c"Any failure without its own code.",
-    c"A pointer is null that must not be.",
-    c"An argument has no meaning, or is out of its range.",
-    c"A defect of this library. Free the handle and report the message.",
-    c"The handle belongs to the parent process.",
-    c"The time-out of the call has passed. The connection survives.",
-    c"It was cancelled.",
-    c"This side has finished the connection or its direction before.",
-    c"This side has closed the connection or the listener.",
-    c"The peer has closed the connection.",
-    c"The peer gave up the connection: what it sent may be incomplete.",
-    c"The peer is silent, too slow, or left.",
-    c"Nobody answers at the address, or UDP is blocked on the way.",
-    c"The peer refused the connection.",
-    c"TCP gets through to the peer, UDP does not.",
-    c"The host name has no address.",
-    c"There is no route to the address, or it is of the other family.",
-    c"Another program has the UDP port, or the port has a listener.",
-    c"The UDP port cannot be opened.",
-    c"One side does not trust the key of the other one.",
-    c"The handshake of the encryption failed.",
-    c"The peer speaks another protocol or another version.",
-    c"The connection, its protocol or this system cannot do that.",
-    c"The message is longer than the send buffer or the window of the peer.",
-    c"The port is at its limit of connections.",
-    c"The stream or the file ended before the announced number of bytes.",
-    c"The system refused a thread, randomness or a descriptor.",
-    c"There is no such file or directory.",
-    c"Something has the name already.",
-    c"A directory is there, and not a file.",
-    c"Something else is there, and not a directory.",
-    c"A directory that is to be removed or replaced has entries.",
-    c"A system denied a permission.",
-    c"A file changed while it was read.",
-    c"Some files were not copied, the others were.",
-    c"The server refused the request.",
-    c"The key of the server is not known here.",
-    c"The server has another key than before.",
-    c"ssh did not reach the remote host, or not log in there.",
-    c"The remote host lacks the program farhaul.",
-    c"The received bytes differ from the sent ones.",
-    c"A file of this host cannot be read or written.",
-    c"A disk is full.",
-    c"The server is at its limit of sessions.",
+/// Each result in the order of the numbers: its sentence, and the failures of the library that have it.
+const TABLE: &[(FarhaulResult, &CStr, &[Code])] = &[
+    (FarhaulResult::Ok, c"The call did what it should.", &[]),
+    (FarhaulResult::WouldBlock, c"Nothing can be done now. Wait until the watch is ready, and call again.", &[]),
+    (FarhaulResult::Failed, c"Any failure without its own code.", &[]),
+    (FarhaulResult::NullArgument, c"A pointer is null that must not be.", &[]),
+    (FarhaulResult::InvalidArgument, c"An argument has no meaning, or is out of its range.", &[Code::Usage]),
+    (FarhaulResult::Panic, c"A defect of this library. Free the handle and report the message.", &[]),
+    (FarhaulResult::Forked, c"The handle belongs to the parent process.", &[]),
+    (FarhaulResult::TimedOut, c"The time-out of the call has passed. The connection survives.", &[Code::TimedOut]),
+    (FarhaulResult::Cancelled, c"It was cancelled.", &[Code::Interrupted, Code::HungUp, Code::Terminated]),
+    (FarhaulResult::Finished, c"This side has finished the connection or its direction before.", &[Code::Finished]),
+    (FarhaulResult::Closed, c"This side has closed the connection or the listener.", &[Code::Closed]),
+    (FarhaulResult::ClosedByPeer, c"The peer has closed the connection.", &[]),
+    (FarhaulResult::Aborted, c"The peer gave up the connection: what it sent may be incomplete.", &[]),
+    (FarhaulResult::PeerLost, c"The peer is silent, too slow, or left.", &[Code::PeerLost, Code::IdleTimeout]),
+    (
+        FarhaulResult::ConnectTimeout,
+        c"Nobody answers at the address, or UDP is blocked on the way.",
+        &[Code::ConnectTimeout],
+    ),
+    (FarhaulResult::Refused, c"The peer refused the connection.", &[Code::PeerRefused]),
+    (FarhaulResult::UdpBlocked, c"TCP gets through to the peer, UDP does not.", &[Code::UdpBlocked]),
+    (FarhaulResult::NameUnresolved, c"The host name has no address.", &[Code::NameUnresolved]),
+    (FarhaulResult::NoRoute, c"There is no route to the address, or it is of the other family.", &[Code::NoRoute]),
+    (
+        FarhaulResult::AddressInUse,
+        c"Another program has the UDP port, or the port has a listener.",
+        &[Code::AddressInUse],
+    ),
+    (FarhaulResult::AddressUnavailable, c"The UDP port cannot be opened.", &[Code::AddressUnavailable]),
+    (FarhaulResult::NotAdmitted, c"One side does not trust the key of the other one.", &[Code::NotAdmitted]),
+    (FarhaulResult::Handshake, c"The handshake of the encryption failed.", &[Code::Handshake]),
+    (FarhaulResult::Protocol, c"The peer speaks another protocol or another version.", &[Code::Protocol]),
+    (FarhaulResult::Unsupported, c"The connection, its protocol or this system cannot do that.", &[Code::Unsupported]),
+    (
+        FarhaulResult::MessageTooLong,
+        c"The message is longer than the send buffer or the window of the peer.",
+        &[Code::MessageTooLong],
+    ),
+    (FarhaulResult::TooManyConnections, c"The port is at its limit of connections.", &[Code::TooManyConnections]),
+    (
+        FarhaulResult::EndedEarly,
+        c"The stream or the file ended before the announced number of bytes.",
+        &[Code::EndedEarly],
+    ),
+    (FarhaulResult::System, c"The system refused a thread, randomness or a descriptor.", &[Code::System]),
+    (FarhaulResult::NotFound, c"There is no such file or directory.", &[Code::NotFound]),
+    (FarhaulResult::AlreadyExists, c"Something has the name already.", &[Code::AlreadyExists]),
+    (FarhaulResult::IsDirectory, c"A directory is there, and not a file.", &[Code::IsDirectory]),
+    (FarhaulResult::NotDirectory, c"Something else is there, and not a directory.", &[Code::NotDirectory]),
+    (
+        FarhaulResult::DirectoryNotEmpty,
+        c"A directory that is to be removed or replaced has entries.",
+        &[Code::DirectoryNotEmpty],
+    ),
+    (FarhaulResult::PermissionDenied, c"A system denied a permission.", &[Code::PermissionDenied, Code::NotPermitted]),
+    (FarhaulResult::SourceChanged, c"A file changed while it was read.", &[Code::SourceChanged]),
+    (FarhaulResult::FilesFailed, c"Some files were not copied, the others were.", &[Code::FilesFailed]),
+    (FarhaulResult::AccessDenied, c"The server refused the request.", &[Code::AccessDenied]),
+    (FarhaulResult::HostKeyUnknown, c"The key of the server is not known here.", &[Code::HostKeyUnknown]),
+    (FarhaulResult::HostKeyChanged, c"The server has another key than before.", &[Code::HostKeyChanged]),
+    (FarhaulResult::SshFailed, c"ssh did not reach the remote host, or not log in there.", &[Code::SshFailed]),
+    (FarhaulResult::ProgramMissing, c"The remote host lacks the program farhaul.", &[Code::RemoteProgramMissing]),
+    (FarhaulResult::Integrity, c"The received bytes differ from the sent ones.", &[Code::Integrity]),
+    (FarhaulResult::LocalIo, c"A file of this host cannot be read or written.", &[Code::LocalIo]),
+    (FarhaulResult::DiskFull, c"A disk is full.", &[Code::DiskFull]),
+    (FarhaulResult::Busy, c"The server is at its limit of sessions.", &[Code::Busy]),
 ];
 
 /// A number that is no result.
@@ -159,8 +179,8 @@ const UNKNOWN: &CStr = c"an unknown result";
 /// The meaning of a result in one sentence. The text lives for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn farhaul_strerror(result: i32) -> *const c_char {
-    let found = usize::try_from(result).ok().and_then(|number| SENTENCES.get(number));
-    found.unwrap_or(&UNKNOWN).as_ptr()
+    let found = usize::try_from(result).ok().and_then(|number| TABLE.get(number));
+    found.map_or(UNKNOWN, |(_, sentence, _)| sentence).as_ptr()
 }
 
 /// A call without a result of its own that came to its end.
@@ -171,49 +191,9 @@ impl From<()> for FarhaulResult {
 }
 
 impl FarhaulResult {
-    /// The result for a failure of a copy or a request.
-    pub(crate) const fn of_code(code: Code) -> Self {
-        match code {
-            Code::Busy => Self::Busy,
-            Code::TooManyConnections => Self::TooManyConnections,
-            Code::System => Self::System,
-            Code::Closed => Self::Closed,
-            Code::Finished => Self::Finished,
-            Code::TimedOut => Self::TimedOut,
-            Code::EndedEarly => Self::EndedEarly,
-            Code::MessageTooLong => Self::MessageTooLong,
-            Code::Usage => Self::InvalidArgument,
-            Code::NotFound => Self::NotFound,
-            Code::AlreadyExists => Self::AlreadyExists,
-            Code::IsDirectory => Self::IsDirectory,
-            Code::NotDirectory => Self::NotDirectory,
-            Code::DirectoryNotEmpty => Self::DirectoryNotEmpty,
-            Code::PermissionDenied | Code::NotPermitted => Self::PermissionDenied,
-            Code::SourceChanged => Self::SourceChanged,
-            Code::FilesFailed => Self::FilesFailed,
-            Code::ConnectTimeout => Self::ConnectTimeout,
-            Code::PeerRefused => Self::Refused,
-            Code::UdpBlocked => Self::UdpBlocked,
-            Code::AddressInUse => Self::AddressInUse,
-            Code::AddressUnavailable => Self::AddressUnavailable,
-            Code::NameUnresolved => Self::NameUnresolved,
-            Code::NoRoute => Self::NoRoute,
-            Code::Unsupported => Self::Unsupported,
-            Code::AccessDenied => Self::AccessDenied,
-            Code::HostKeyUnknown => Self::HostKeyUnknown,
-            Code::HostKeyChanged => Self::HostKeyChanged,
-            Code::NotAdmitted => Self::NotAdmitted,
-            Code::SshFailed => Self::SshFailed,
-            Code::RemoteProgramMissing => Self::ProgramMissing,
-            Code::Integrity => Self::Integrity,
-            Code::LocalIo => Self::LocalIo,
-            Code::DiskFull => Self::DiskFull,
-            Code::PeerLost | Code::IdleTimeout => Self::PeerLost,
-            Code::Protocol => Self::Protocol,
-            Code::Handshake => Self::Handshake,
-            Code::Interrupted | Code::HungUp | Code::Terminated => Self::Cancelled,
-            _ => Self::Failed,
-        }
+    /// The result for a failure of the library: of a connection, a copy or a request.
+    pub(crate) fn of_code(code: Code) -> Self {
+        TABLE.iter().find(|(_, _, codes)| codes.contains(&code)).map_or(Self::Failed, |(result, ..)| *result)
     }
 }
 
@@ -223,19 +203,25 @@ mod tests {
 
     #[test]
     fn each_result_has_a_sentence_and_a_number_of_its_own() {
-        for text in SENTENCES {
-            let text = text.to_str().unwrap();
-            assert!(
-                text.ends_with('.')
-                    && SENTENCES.iter().filter(|other| other.to_bytes() == text.as_bytes()).count() == 1,
-                "{text}"
-            );
+        for (number, (result, sentence, _)) in TABLE.iter().enumerate() {
+            assert_eq!(*result as usize, number);
+            let same = TABLE.iter().filter(|(_, other, _)| other == sentence).count();
+            assert!(sentence.to_bytes().ends_with(b".") && same == 1, "{sentence:?}");
         }
-        assert_eq!(SENTENCES.len(), FarhaulResult::Busy as usize + 1);
+        assert_eq!(TABLE.len(), FarhaulResult::Busy as usize + 1);
         for (number, words) in [(0, "The call did"), (45, "The server is"), (46, "an unknown"), (-1, "an unknown")] {
             // SAFETY: the text is static.
             let text = unsafe { CStr::from_ptr(farhaul_strerror(number)) };
             assert!(text.to_str().unwrap().starts_with(words), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_failure_has_one_result() {
+        for code in Code::ALL {
+            assert!(TABLE.iter().filter(|(_, _, codes)| codes.contains(code)).count() <= 1, "{code:?}");
+        }
+        assert_eq!(FarhaulResult::of_code(Code::NotPermitted), FarhaulResult::PermissionDenied);
+        assert_eq!(FarhaulResult::of_code(Code::ControllerFailed), FarhaulResult::Failed);
     }
 }
