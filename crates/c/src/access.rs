@@ -8,9 +8,10 @@ use farhaul::Rate;
 use farhaul_transfer::{Settings, Ssh};
 
 use crate::argument::{self, millis};
-use crate::border::{border_of, change, leave};
+use crate::border::{border_of, change};
 use crate::error::FarhaulError;
 use crate::fault::Fault;
+use crate::fork::leave;
 use crate::result::FarhaulResult;
 
 /// How copies and file services reach the other host: keys, ssh, rates. A null pointer in its place is the default: the user's own

@@ -88,14 +88,15 @@ fn check(data: *const c_void, length: usize) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Writes a text and a NUL into a buffer of C.
+/// Writes a value as text and a NUL into a buffer of C.
 ///
 /// # Errors
 /// It does not fit.
 ///
 /// # Safety
 /// As [`room`].
-pub(crate) unsafe fn put_text(text: &str, buffer: *mut c_char, size: usize) -> Result<(), Fault> {
+pub(crate) unsafe fn put_text(value: &impl ToString, buffer: *mut c_char, size: usize) -> Result<(), Fault> {
+    let text = value.to_string();
     // SAFETY: as this function demands.
     let room = unsafe { room(buffer.cast(), size) }?;
     let needed = text.len() + 1;

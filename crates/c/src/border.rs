@@ -1,34 +1,17 @@
-//! What every call from C passes: the check for a fork, the end of panics, and its error object.
+//! What every call from C passes: the check for a fork, the end of panics, its error object, and its results.
 
 use std::any::Any;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::argument::put;
 use crate::error::FarhaulError;
 use crate::fault::Fault;
+use crate::fork::{is_forked, watch_forks};
 use crate::result::FarhaulResult;
 
 /// Where a call leaves its error object, if C wants one.
 pub(crate) type ErrorOut<'a> = Option<&'a mut MaybeUninit<*mut FarhaulError>>;
-
-/// This process was forked off one that had handles. The threads behind them exist in the parent alone.
-static FORKED: AtomicBool = AtomicBool::new(false);
-
-extern "C" fn note_fork() {
-    FORKED.store(true, Ordering::Relaxed);
-}
-
-/// Notes forks of this process from now on. Called before the first thread of this library exists.
-fn watch_forks() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: the handler has the type that is asked for, lives as long as the program, and only stores to an atomic, which is
-        // permitted in the child of a program with threads. Without memory for it, forks stay unnoticed.
-        unsafe { libc::pthread_atfork(None, None, Some(note_fork)) };
-    });
-}
 
 /// Runs the body of an exported function. No panic crosses it. A body without a result of its own has succeeded at its end.
 pub(crate) fn border<T: Into<FarhaulResult>>(
@@ -36,7 +19,7 @@ pub(crate) fn border<T: Into<FarhaulResult>>(
     call: impl FnOnce() -> Result<T, Fault>,
 ) -> FarhaulResult {
     watch_forks();
-    let done = if FORKED.load(Ordering::Relaxed) {
+    let done = if is_forked() {
         Err(Fault::new(
             FarhaulResult::Forked,
             "this process was forked: handles belong to its parent; open new ones after exec",
@@ -56,6 +39,34 @@ pub(crate) fn border<T: Into<FarhaulResult>>(
     result
 }
 
+/// The same for functions that read a value, which C gets if it wants it.
+pub(crate) fn tell<T>(
+    out: Option<&mut MaybeUninit<T>>,
+    error: ErrorOut<'_>,
+    read: impl FnOnce() -> Result<T, Fault>,
+) -> FarhaulResult {
+    border(error, || read().map(|value| put(out, value)))
+}
+
+/// The same for functions that make a handle, which C owns from now on.
+pub(crate) fn give<H>(
+    out: Option<&mut MaybeUninit<*mut H>>,
+    error: ErrorOut<'_>,
+    make: impl FnOnce() -> Result<H, Fault>,
+) -> FarhaulResult {
+    border(error, || {
+        // Before something exists that nobody would get.
+        let out = out.ok_or_else(|| Fault::null("out"))?;
+        own(out, make()?);
+        Ok(())
+    })
+}
+
+/// Writes a handle, which C owns from now on.
+pub(crate) fn own<H>(out: &mut MaybeUninit<*mut H>, handle: H) {
+    out.write(Box::into_raw(Box::new(handle)));
+}
+
 /// The same for functions that change the settings behind a handle.
 pub(crate) fn change<H>(
     handle: Option<&mut H>,
@@ -69,26 +80,10 @@ pub(crate) fn change<H>(
 /// The same for functions that return a value of their own, which is `otherwise` after a fork or a panic.
 pub(crate) fn border_of<T>(otherwise: T, call: impl FnOnce() -> T) -> T {
     watch_forks();
-    if FORKED.load(Ordering::Relaxed) {
+    if is_forked() {
         return otherwise;
     }
     catch_unwind(AssertUnwindSafe(call)).unwrap_or(otherwise)
-}
-
-/// Drops a handle. In a forked process it stays, because its threads are gone and its locks may be held for ever.
-pub(crate) fn leave<T>(handle: Option<Box<T>>) {
-    if FORKED.load(Ordering::Relaxed) {
-        std::mem::forget(handle);
-    } else {
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(handle)));
-    }
-}
-
-/// Gives C what it owns from now on.
-pub(crate) fn give<T>(out: Option<&mut MaybeUninit<*mut T>>, value: T) -> Result<(), Fault> {
-    let out = out.ok_or_else(|| Fault::null("out"))?;
-    out.write(Box::into_raw(Box::new(value)));
-    Ok(())
 }
 
 fn of_panic(panic: &(dyn Any + Send)) -> Fault {

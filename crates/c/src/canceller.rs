@@ -2,11 +2,18 @@
 
 use farhaul::Canceller;
 
-use crate::border::{border_of, leave};
+use crate::border::border_of;
+use crate::fork::leave;
 
 /// Ends the calls that wait at a port, a listener or a connection. It may outlive them.
 pub struct FarhaulCanceller {
-    pub(crate) inner: Canceller,
+    inner: Canceller,
+}
+
+impl FarhaulCanceller {
+    pub(crate) const fn of(inner: Canceller) -> Self {
+        Self { inner }
+    }
 }
 
 /// Ends the calls that wait, and all later ones that would, with `FARHAUL_RESULT_CANCELLED`, until `farhaul_canceller_reset`.

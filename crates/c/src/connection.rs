@@ -5,12 +5,13 @@ use std::mem::MaybeUninit;
 
 use farhaul::{Connection, Endpoint, MessageSocket, Rate, Stream};
 
-use crate::argument::{self, need, put, timeout};
-use crate::border::{ErrorOut, border, give, leave};
+use crate::argument::{self, need, timeout};
+use crate::border::{ErrorOut, border, give, tell};
 use crate::canceller::FarhaulCanceller;
 use crate::endpoint::{FarhaulEndpoint, resolve};
 use crate::error::FarhaulError;
 use crate::fault::Fault;
+use crate::fork::leave;
 use crate::result::FarhaulResult;
 use crate::watch::FarhaulWatch;
 
@@ -30,34 +31,30 @@ impl FarhaulConnection {
     pub(crate) const fn of(kind: Kind) -> Self {
         Self { kind }
     }
+}
 
-    fn common(&self) -> &Connection {
-        match &self.kind {
-            Kind::Stream(stream) => stream,
-            Kind::Messages(socket) => socket,
-        }
-    }
+/// What both kinds of connections have, of this handle.
+pub(crate) fn common(connection: Option<&FarhaulConnection>) -> Result<&Connection, Fault> {
+    Ok(match &need(connection, "connection")?.kind {
+        Kind::Stream(stream) => stream,
+        Kind::Messages(socket) => socket,
+    })
+}
 
-    /// Its stream of bytes.
-    pub(crate) fn stream(&self) -> Result<&Stream, Fault> {
-        match &self.kind {
-            Kind::Stream(stream) => Ok(stream),
-            Kind::Messages(_) => Err(Fault::invalid("the connection carries messages, and not a stream")),
-        }
-    }
-
-    /// Its messages.
-    pub(crate) fn messages(&self) -> Result<&MessageSocket, Fault> {
-        match &self.kind {
-            Kind::Messages(socket) => Ok(socket),
-            Kind::Stream(_) => Err(Fault::invalid("the connection carries a stream, and no messages")),
-        }
+/// The stream of bytes of this handle.
+pub(crate) fn stream(connection: Option<&FarhaulConnection>) -> Result<&Stream, Fault> {
+    match &need(connection, "connection")?.kind {
+        Kind::Stream(stream) => Ok(stream),
+        Kind::Messages(_) => Err(Fault::invalid("the connection carries messages, and not a stream")),
     }
 }
 
-/// The handle of a connection, for calls about what both kinds have.
-pub(crate) fn common(connection: Option<&FarhaulConnection>) -> Result<&Connection, Fault> {
-    Ok(need(connection, "connection")?.common())
+/// The messages of this handle.
+pub(crate) fn messages(connection: Option<&FarhaulConnection>) -> Result<&MessageSocket, Fault> {
+    match &need(connection, "connection")?.kind {
+        Kind::Messages(socket) => Ok(socket),
+        Kind::Stream(_) => Err(Fault::invalid("the connection carries a stream, and no messages")),
+    }
 }
 
 /// Connects to a peer in one of the ways that a port has.
@@ -71,12 +68,10 @@ unsafe fn connect(
     error: ErrorOut<'_>,
     way: impl FnOnce(&Endpoint, &str) -> Result<Kind, Fault>,
 ) -> FarhaulResult {
-    border(error, || {
+    give(out, error, || {
         // SAFETY: as this function demands.
         let peer = unsafe { argument::words(peer, "peer") }?;
-        // Before a connection exists that nobody would get.
-        let out = out.ok_or_else(|| Fault::null("out"))?;
-        give(Some(out), FarhaulConnection::of(way(&need(endpoint, "endpoint")?.inner, peer)?))
+        way(&need(endpoint, "endpoint")?.inner, peer).map(FarhaulConnection::of)
     })
 }
 
@@ -154,10 +149,7 @@ pub extern "C" fn farhaul_connection_finish(
     connection: Option<&FarhaulConnection>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        common(connection)?.finish()?;
-        Ok(())
-    })
+    border(error, || Ok(common(connection)?.finish()?))
 }
 
 /// The same without waiting: the library goes on with it. `farhaul_wait_idle` waits for all of these.
@@ -166,10 +158,7 @@ pub extern "C" fn farhaul_connection_finish_in_background(
     connection: Option<&FarhaulConnection>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        common(connection)?.finish_in_background();
-        Ok(())
-    })
+    border(error, || common(connection).map(Connection::finish_in_background))
 }
 
 /// Ends this side's direction of a stream and returns at once, as `shutdown(SHUT_WR)` does. Reading goes on. Encrypted streams
@@ -179,10 +168,7 @@ pub extern "C" fn farhaul_connection_finish_sending(
     connection: Option<&FarhaulConnection>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        need(connection, "connection")?.stream()?.finish_sending()?;
-        Ok(())
-    })
+    border(error, || Ok(stream(connection)?.finish_sending()?))
 }
 
 /// Ends the connection at once, because this side cannot go on. The peer does not take what it got for everything.
@@ -191,10 +177,7 @@ pub extern "C" fn farhaul_connection_abort(
     connection: Option<&FarhaulConnection>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        common(connection)?.abort();
-        Ok(())
-    })
+    border(error, || common(connection).map(Connection::abort))
 }
 
 /// The longest time in milliseconds that a call waits for bytes or a message. Zero: no limit, the default.
@@ -204,10 +187,7 @@ pub extern "C" fn farhaul_connection_set_read_timeout(
     milliseconds: u64,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        common(connection)?.set_read_timeout(timeout(milliseconds));
-        Ok(())
-    })
+    border(error, || common(connection).map(|connection| connection.set_read_timeout(timeout(milliseconds))))
 }
 
 /// The longest time in milliseconds that a call waits for room. Zero: no limit, the default.
@@ -217,10 +197,7 @@ pub extern "C" fn farhaul_connection_set_write_timeout(
     milliseconds: u64,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        common(connection)?.set_write_timeout(timeout(milliseconds));
-        Ok(())
-    })
+    border(error, || common(connection).map(|connection| connection.set_write_timeout(timeout(milliseconds))))
 }
 
 /// Caps the send rate of a running connection in bits per second. Zero: no cap.
@@ -230,11 +207,8 @@ pub extern "C" fn farhaul_connection_set_max_rate(
     bits_per_second: u64,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        let rate = (bits_per_second > 0).then(|| Rate::from_bits_per_second(bits_per_second));
-        common(connection)?.set_max_rate(rate)?;
-        Ok(())
-    })
+    let rate = (bits_per_second > 0).then(|| Rate::from_bits_per_second(bits_per_second));
+    border(error, || Ok(common(connection)?.set_max_rate(rate)?))
 }
 
 /// Writes the address of the peer as text into a buffer of `size` bytes. 64 bytes are always enough.
@@ -245,11 +219,8 @@ pub unsafe extern "C" fn farhaul_connection_peer_address(
     size: usize,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        let address = common(connection)?.peer_addr().to_string();
-        // SAFETY: the caller gives the buffer as documented.
-        unsafe { argument::put_text(&address, buffer, size) }
-    })
+    // SAFETY: the caller gives the buffer as documented.
+    border(error, || unsafe { argument::put_text(&common(connection)?.peer_addr(), buffer, size) })
 }
 
 /// Writes the public key of the peer as text into a buffer of `size` bytes; 128 are always enough. Fails with
@@ -265,7 +236,7 @@ pub unsafe extern "C" fn farhaul_connection_peer_key(
         let key = common(connection)?.protection()?.and_then(|protection| protection.peer_key);
         let key = key.ok_or_else(|| Fault::new(FarhaulResult::Unsupported, "the connection is not encrypted"))?;
         // SAFETY: the caller gives the buffer as documented.
-        unsafe { argument::put_text(&key.to_string(), buffer, size) }
+        unsafe { argument::put_text(&key, buffer, size) }
     })
 }
 
@@ -276,10 +247,7 @@ pub extern "C" fn farhaul_connection_has_half_close(
     has: Option<&mut MaybeUninit<bool>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        put(has, need(connection, "connection")?.stream()?.has_half_close()?);
-        Ok(())
-    })
+    tell(has, error, || Ok(stream(connection)?.has_half_close()?))
 }
 
 /// Makes a watch of the connection for an event loop.
@@ -289,7 +257,7 @@ pub extern "C" fn farhaul_connection_watch(
     out: Option<&mut MaybeUninit<*mut FarhaulWatch>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || give(out, FarhaulWatch::of(common(connection)?.watch())?))
+    give(out, error, || FarhaulWatch::of(common(connection)?.watch()))
 }
 
 /// Makes a canceller for calls that wait at the connection.
@@ -299,7 +267,7 @@ pub extern "C" fn farhaul_connection_canceller(
     out: Option<&mut MaybeUninit<*mut FarhaulCanceller>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || give(out, FarhaulCanceller { inner: common(connection)?.canceller() }))
+    give(out, error, || common(connection).map(Connection::canceller).map(FarhaulCanceller::of))
 }
 
 /// Frees a connection. One that was not finished is aborted, so that the peer does not take what it got for everything.

@@ -10,10 +10,11 @@ use farhaul_transfer::{Cancellation, Copy, Environment, Error, Location, Report}
 
 use crate::access::FarhaulAccess;
 use crate::argument::{self, millis, need, put};
-use crate::border::{border, border_of, change, give, leave};
+use crate::border::{border, border_of, change, give};
 use crate::error::FarhaulError;
 use crate::event::{FarhaulEventCallback, Listener, environment};
 use crate::fault::Fault;
+use crate::fork::leave;
 use crate::result::FarhaulResult;
 
 /// Copy directories with their contents.
@@ -108,7 +109,7 @@ pub unsafe extern "C" fn farhaul_copy_new(
     out: Option<&mut MaybeUninit<*mut FarhaulCopy>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    give(out, error, || {
         if flags & !ALL_FLAGS != 0 {
             return Err(Fault::invalid("`flags` has more than FARHAUL_COPY_…"));
         }
@@ -144,7 +145,7 @@ pub unsafe extern "C" fn farhaul_copy_new(
         // What no copy can be is told here, and not when it runs.
         Copy::of(&places, is_recursive)?;
         let access = access.cloned().unwrap_or_default();
-        give(out, FarhaulCopy { places, is_recursive, rules, access, give_up: Duration::ZERO })
+        Ok(FarhaulCopy { places, is_recursive, rules, access, give_up: Duration::ZERO })
     })
 }
 

@@ -6,11 +6,12 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use farhaul::{Endpoint, Error};
 
-use crate::argument::{self, need, put};
-use crate::border::{border, border_of, give, leave};
+use crate::argument::{self, need};
+use crate::border::{border, border_of, give, tell};
 use crate::canceller::FarhaulCanceller;
 use crate::error::FarhaulError;
 use crate::fault::Fault;
+use crate::fork::leave;
 use crate::options::FarhaulOptions;
 use crate::result::FarhaulResult;
 
@@ -33,10 +34,10 @@ pub unsafe extern "C" fn farhaul_endpoint_open(
     out: Option<&mut MaybeUninit<*mut FarhaulEndpoint>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    give(out, error, || {
         // SAFETY: the caller gives texts as documented.
         let address = resolve(unsafe { argument::words(address, "address") }?)?;
-        give(out, FarhaulEndpoint { inner: need(options, "options")?.open(address)? })
+        Ok(FarhaulEndpoint { inner: need(options, "options")?.open(address)? })
     })
 }
 
@@ -48,11 +49,8 @@ pub unsafe extern "C" fn farhaul_endpoint_local_address(
     size: usize,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        let address = need(endpoint, "endpoint")?.inner.local_addr().to_string();
-        // SAFETY: the caller gives the buffer as documented.
-        unsafe { argument::put_text(&address, buffer, size) }
-    })
+    // SAFETY: the caller gives the buffer as documented.
+    border(error, || unsafe { argument::put_text(&need(endpoint, "endpoint")?.inner.local_addr(), buffer, size) })
 }
 
 /// The number of the UDP port. Zero for no endpoint.
@@ -68,10 +66,9 @@ pub extern "C" fn farhaul_endpoint_drops(
     count: Option<&mut MaybeUninit<u32>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    tell(count, error, || {
         let drops = need(endpoint, "endpoint")?.inner.recv_drops();
-        put(count, drops.ok_or_else(|| Fault::new(FarhaulResult::Unsupported, "this system does not count drops"))?);
-        Ok(())
+        drops.ok_or_else(|| Fault::new(FarhaulResult::Unsupported, "this system does not count drops"))
     })
 }
 
@@ -82,7 +79,7 @@ pub extern "C" fn farhaul_endpoint_canceller(
     out: Option<&mut MaybeUninit<*mut FarhaulCanceller>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || give(out, FarhaulCanceller { inner: need(endpoint, "endpoint")?.inner.canceller() }))
+    give(out, error, || Ok(FarhaulCanceller::of(need(endpoint, "endpoint")?.inner.canceller())))
 }
 
 /// Frees an endpoint. The port is closed once its connections and its listener are freed as well.

@@ -2,8 +2,8 @@
 
 use std::ffi::{CString, c_char};
 
-use crate::border::leave;
 use crate::fault::Fault;
+use crate::fork::leave;
 use crate::result::FarhaulResult;
 
 /// Why a call failed. Each call that takes a `farhaul_error **` makes a new one if it fails. Free it.

@@ -8,10 +8,11 @@ use farhaul_session::{FileInfo, NodeKind};
 use farhaul_transfer::{Environment, PutOptions, RemoteFiles, RemoteHost};
 
 use crate::access::FarhaulAccess;
-use crate::argument::{self, need, put};
-use crate::border::{border, give, leave};
+use crate::argument::{self, need};
+use crate::border::{border, give, tell};
 use crate::error::FarhaulError;
 use crate::fault::Fault;
+use crate::fork::leave;
 use crate::result::FarhaulResult;
 use crate::stream::duplicate;
 
@@ -86,14 +87,17 @@ pub unsafe extern "C" fn farhaul_files_connect(
     out: Option<&mut MaybeUninit<*mut FarhaulFiles>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    give(out, error, || {
         // SAFETY: the caller gives texts as documented.
         let host: RemoteHost = unsafe { argument::words(host, "host") }?.parse()?;
-        let out = out.ok_or_else(|| Fault::null("out"))?;
         let FarhaulAccess { settings, ssh } = access.cloned().unwrap_or_default();
-        let inner = RemoteFiles::connect(host, settings, ssh, &Environment::default())?;
-        give(Some(out), FarhaulFiles { inner })
+        Ok(FarhaulFiles { inner: RemoteFiles::connect(host, settings, ssh, &Environment::default())? })
     })
+}
+
+/// The file service of this handle.
+fn service(files: Option<&FarhaulFiles>) -> Result<&RemoteFiles, Fault> {
+    Ok(&need(files, "files")?.inner)
 }
 
 /// Tells the properties of an entry. A symbolic link is not followed.
@@ -104,11 +108,10 @@ pub unsafe extern "C" fn farhaul_files_stat(
     info: Option<&mut MaybeUninit<FarhaulFileInfo>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    tell(info, error, || {
         // SAFETY: the caller gives texts as documented.
         let path = unsafe { argument::bytes(path, "path") }?;
-        put(info, FarhaulFileInfo::of(&need(files, "files")?.inner.stat(path)?));
-        Ok(())
+        Ok(FarhaulFileInfo::of(&service(files)?.stat(path)?))
     })
 }
 
@@ -125,7 +128,7 @@ pub unsafe extern "C" fn farhaul_files_list(
         // SAFETY: the caller gives texts as documented.
         let path = unsafe { argument::bytes(path, "path") }?;
         let callback = callback.ok_or_else(|| Fault::null("callback"))?;
-        for entry in need(files, "files")?.inner.list(path) {
+        for entry in service(files)?.list(path) {
             let entry = entry?;
             let name = CString::new(entry.name.as_bytes()).unwrap_or_default();
             let info = FarhaulFileInfo::of(&entry.info);
@@ -149,15 +152,14 @@ pub unsafe extern "C" fn farhaul_files_read(
     count: Option<&mut MaybeUninit<usize>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    tell(count, error, || {
         // SAFETY: the caller gives texts and the buffer as documented.
         let (path, room) = unsafe { (argument::bytes(path, "path")?, argument::room(buffer, length)?) };
-        let range = need(files, "files")?.inner.read_range(path, offset, length as u64)?;
+        let range = service(files)?.read_range(path, offset, length as u64)?;
         // A server cannot give more than was asked for: the library refuses that.
         let taken = range.bytes.len().min(room.len());
         room[..taken].copy_from_slice(&range.bytes[..taken]);
-        put(count, taken);
-        Ok(())
+        Ok(taken)
     })
 }
 
@@ -176,7 +178,7 @@ pub unsafe extern "C" fn farhaul_files_put(
         // SAFETY: the caller gives texts and the bytes as documented.
         let (path, data) = unsafe { (argument::bytes(path, "path")?, argument::content(data, length)?) };
         let options = PutOptions { size: Some(length as u64), ..put_options(flags)? };
-        need(files, "files")?.inner.put(path, Cursor::new(data), options)?;
+        service(files)?.put(path, Cursor::new(data), options)?;
         Ok(())
     })
 }
@@ -193,7 +195,7 @@ pub unsafe extern "C" fn farhaul_files_put_file(
     border(error, || {
         // SAFETY: the caller gives texts as documented, and keeps the descriptor open.
         let (path, file) = unsafe { (argument::bytes(path, "path")?, duplicate(file)?) };
-        need(files, "files")?.inner.put(path, file, put_options(flags)?)?;
+        service(files)?.put(path, file, put_options(flags)?)?;
         Ok(())
     })
 }
@@ -217,7 +219,7 @@ pub unsafe extern "C" fn farhaul_files_make_directory(
     border(error, || {
         // SAFETY: the caller gives texts as documented.
         let path = unsafe { argument::bytes(path, "path") }?;
-        need(files, "files")?.inner.create_dir(path, parents)?;
+        service(files)?.create_dir(path, parents)?;
         Ok(())
     })
 }
@@ -232,8 +234,7 @@ pub unsafe extern "C" fn farhaul_files_remove(
     border(error, || {
         // SAFETY: the caller gives texts as documented.
         let path = unsafe { argument::bytes(path, "path") }?;
-        need(files, "files")?.inner.remove(path)?;
-        Ok(())
+        Ok(service(files)?.remove(path)?)
     })
 }
 
@@ -247,11 +248,10 @@ pub unsafe extern "C" fn farhaul_files_remove_tree(
     count: Option<&mut MaybeUninit<u64>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    tell(count, error, || {
         // SAFETY: the caller gives texts as documented.
         let path = unsafe { argument::bytes(path, "path") }?;
-        put(count, need(files, "files")?.inner.remove_tree(path, most)?);
-        Ok(())
+        Ok(service(files)?.remove_tree(path, most)?)
     })
 }
 
@@ -268,8 +268,7 @@ pub unsafe extern "C" fn farhaul_files_rename(
     border(error, || {
         // SAFETY: the caller gives texts as documented.
         let (from, to) = unsafe { (argument::bytes(from, "from")?, argument::bytes(to, "to")?) };
-        need(files, "files")?.inner.rename_as(from, to, replace)?;
-        Ok(())
+        Ok(service(files)?.rename_as(from, to, replace)?)
     })
 }
 
@@ -285,7 +284,7 @@ pub unsafe extern "C" fn farhaul_files_copy(
     border(error, || {
         // SAFETY: the caller gives texts as documented.
         let (from, to) = unsafe { (argument::bytes(from, "from")?, argument::bytes(to, "to")?) };
-        need(files, "files")?.inner.copy(from, to, replace)?;
+        service(files)?.copy(from, to, replace)?;
         Ok(())
     })
 }
@@ -296,10 +295,7 @@ pub extern "C" fn farhaul_files_close(
     files: Option<&FarhaulFiles>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        need(files, "files")?.inner.close()?;
-        Ok(())
-    })
+    border(error, || Ok(service(files)?.close()?))
 }
 
 /// Frees a file service.

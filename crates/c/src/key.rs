@@ -9,9 +9,10 @@ use farhaul::security::KeyPair;
 use farhaul_transfer::keys::identity;
 
 use crate::argument;
-use crate::border::{border, border_of, give, leave};
+use crate::border::{border_of, give};
 use crate::error::{FarhaulError, text};
 use crate::fault::Fault;
+use crate::fork::leave;
 use crate::result::FarhaulResult;
 
 /// The private key of a side. It never changes, and any number of threads and options may use it.
@@ -33,7 +34,7 @@ pub extern "C" fn farhaul_key_generate(
     out: Option<&mut MaybeUninit<*mut FarhaulKey>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || give(out, FarhaulKey::of(KeyPair::generate()?)))
+    give(out, error, || Ok(FarhaulKey::of(KeyPair::generate()?)))
 }
 
 /// Reads a private key from a file of OpenSSH or PEM: Ed25519 without a passphrase, as `farhaul key` makes it.
@@ -43,12 +44,12 @@ pub unsafe extern "C" fn farhaul_key_load(
     out: Option<&mut MaybeUninit<*mut FarhaulKey>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    give(out, error, || {
         // SAFETY: the caller gives texts as documented.
         let path = Path::new(unsafe { argument::path(path, "path") }?);
         let missing = || Fault::new(FarhaulResult::NotFound, format!("there is no key in {}", path.display()));
         fs::metadata(path).map_err(|_| missing())?;
-        give(out, FarhaulKey::of(identity::existing(Some(path))?.ok_or_else(missing)?))
+        Ok(FarhaulKey::of(identity::existing(Some(path))?.ok_or_else(missing)?))
     })
 }
 

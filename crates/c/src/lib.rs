@@ -10,7 +10,8 @@
 //!
 //! | part | owns |
 //! | --- | --- |
-//! | `border` | panics and forks at the border to C, and the error object of a call |
+//! | `border` | panics and forks at the border to C, the error object and the results of a call |
+//! | `fork` | whether the process was forked, and the end of handles |
 //! | `argument` | pointers and texts of C as values of Rust |
 //! | `result`, `fault`, `error` | the codes; a failure on this side of the border, and on the other one |
 //! | `key`, `options`, `endpoint` | keys, settings, UDP ports |
@@ -36,6 +37,7 @@ mod error;
 mod event;
 mod fault;
 mod files;
+mod fork;
 mod key;
 mod listener;
 mod message;

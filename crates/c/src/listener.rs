@@ -5,12 +5,13 @@ use std::mem::MaybeUninit;
 use farhaul::{Listener, MessageSocket};
 
 use crate::argument::need;
-use crate::border::{border, give, leave};
+use crate::border::{border, give, own};
 use crate::canceller::FarhaulCanceller;
 use crate::connection::{FarhaulConnection, Kind};
 use crate::endpoint::FarhaulEndpoint;
 use crate::error::FarhaulError;
 use crate::fault::Fault;
+use crate::fork::leave;
 use crate::result::FarhaulResult;
 use crate::watch::FarhaulWatch;
 
@@ -31,9 +32,9 @@ pub extern "C" fn farhaul_listen(
     out: Option<&mut MaybeUninit<*mut FarhaulListener>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    give(out, error, || {
         let accepts = Accepts::Streams(need(endpoint, "endpoint")?.inner.listen()?);
-        give(out, FarhaulListener { accepts })
+        Ok(FarhaulListener { accepts })
     })
 }
 
@@ -44,9 +45,9 @@ pub extern "C" fn farhaul_listen_for_messages(
     out: Option<&mut MaybeUninit<*mut FarhaulListener>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    give(out, error, || {
         let accepts = Accepts::Messages(need(endpoint, "endpoint")?.inner.listen_for_messages()?);
-        give(out, FarhaulListener { accepts })
+        Ok(FarhaulListener { accepts })
     })
 }
 
@@ -57,14 +58,12 @@ pub extern "C" fn farhaul_accept(
     out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        // Before a connection is taken that nobody would get.
-        let out = out.ok_or_else(|| Fault::null("out"))?;
+    give(out, error, || {
         let kind = match &need(listener, "listener")?.accepts {
             Accepts::Streams(listener) => Kind::Stream(listener.accept()?.0),
             Accepts::Messages(listener) => Kind::Messages(listener.accept()?.0),
         };
-        give(Some(out), FarhaulConnection::of(kind))
+        Ok(FarhaulConnection::of(kind))
     })
 }
 
@@ -81,10 +80,9 @@ pub extern "C" fn farhaul_try_accept(
             Accepts::Streams(listener) => listener.try_accept()?.map(|(stream, _)| Kind::Stream(stream)),
             Accepts::Messages(listener) => listener.try_accept()?.map(|(socket, _)| Kind::Messages(socket)),
         };
-        match kind {
-            Some(kind) => give(Some(out), FarhaulConnection::of(kind)).map(FarhaulResult::from),
-            None => Ok(FarhaulResult::WouldBlock),
-        }
+        let Some(kind) = kind else { return Ok(FarhaulResult::WouldBlock) };
+        own(out, FarhaulConnection::of(kind));
+        Ok(FarhaulResult::Ok)
     })
 }
 
@@ -95,12 +93,11 @@ pub extern "C" fn farhaul_listener_watch(
     out: Option<&mut MaybeUninit<*mut FarhaulWatch>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        let watch = match &need(listener, "listener")?.accepts {
+    give(out, error, || {
+        FarhaulWatch::of(match &need(listener, "listener")?.accepts {
             Accepts::Streams(listener) => listener.watch(),
             Accepts::Messages(listener) => listener.watch(),
-        };
-        give(out, FarhaulWatch::of(watch)?)
+        })
     })
 }
 
@@ -111,12 +108,11 @@ pub extern "C" fn farhaul_listener_canceller(
     out: Option<&mut MaybeUninit<*mut FarhaulCanceller>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        let inner = match &need(listener, "listener")?.accepts {
+    give(out, error, || {
+        Ok(FarhaulCanceller::of(match &need(listener, "listener")?.accepts {
             Accepts::Streams(listener) => listener.canceller(),
             Accepts::Messages(listener) => listener.canceller(),
-        };
-        give(out, FarhaulCanceller { inner })
+        }))
     })
 }
 

@@ -5,9 +5,9 @@ use std::mem::MaybeUninit;
 
 use farhaul::{Received, SendOptions};
 
-use crate::argument::{self, need, put, timeout};
-use crate::border::border;
-use crate::connection::FarhaulConnection;
+use crate::argument::{self, put, timeout};
+use crate::border::{border, tell};
+use crate::connection::{FarhaulConnection, messages};
 use crate::error::FarhaulError;
 use crate::result::FarhaulResult;
 
@@ -48,8 +48,7 @@ pub unsafe extern "C" fn farhaul_send_message(
     border(error, || {
         // SAFETY: the caller gives the buffer as documented.
         let message = unsafe { argument::content(data, length) }?;
-        need(connection, "connection")?.messages()?.send_with(message, options(time_to_live, in_order))?;
-        Ok(())
+        Ok(messages(connection)?.send_with(message, options(time_to_live, in_order))?)
     })
 }
 
@@ -66,11 +65,8 @@ pub unsafe extern "C" fn farhaul_try_send_message(
     border(error, || {
         // SAFETY: the caller gives the buffer as documented.
         let message = unsafe { argument::content(data, length) }?;
-        let socket = need(connection, "connection")?.messages()?;
-        Ok(match socket.try_send(message, options(time_to_live, in_order))? {
-            true => FarhaulResult::Ok,
-            false => FarhaulResult::WouldBlock,
-        })
+        let is_taken = messages(connection)?.try_send(message, options(time_to_live, in_order))?;
+        Ok(if is_taken { FarhaulResult::Ok } else { FarhaulResult::WouldBlock })
     })
 }
 
@@ -83,11 +79,10 @@ pub unsafe extern "C" fn farhaul_recv_message(
     received: Option<&mut MaybeUninit<FarhaulReceived>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    tell(received, error, || {
         // SAFETY: the caller gives the buffer as documented.
         let room = unsafe { argument::room(buffer, length) }?;
-        put(received, FarhaulReceived::of(need(connection, "connection")?.messages()?.recv(room)?));
-        Ok(())
+        Ok(FarhaulReceived::of(messages(connection)?.recv(room)?))
     })
 }
 
@@ -103,7 +98,7 @@ pub unsafe extern "C" fn farhaul_try_recv_message(
     border(error, || {
         // SAFETY: the caller gives the buffer as documented.
         let room = unsafe { argument::room(buffer, length) }?;
-        let Some(message) = need(connection, "connection")?.messages()?.try_recv(room)? else {
+        let Some(message) = messages(connection)?.try_recv(room)? else {
             return Ok(FarhaulResult::WouldBlock);
         };
         put(received, FarhaulReceived::of(message));

@@ -8,9 +8,10 @@ use farhaul::security::{KeyPair, Pinned, PublicKey, Security};
 use farhaul::{Builder, Endpoint, Protocol, Rate};
 
 use crate::argument::{self, millis, need};
-use crate::border::{border_of, change, leave};
+use crate::border::{border_of, change};
 use crate::error::FarhaulError;
 use crate::fault::Fault;
+use crate::fork::leave;
 use crate::key::FarhaulKey;
 use crate::result::FarhaulResult;
 

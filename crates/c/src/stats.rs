@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use farhaul::Stats;
 
-use crate::argument::put;
-use crate::border::border;
+use crate::border::tell;
 use crate::connection::{FarhaulConnection, common};
 use crate::error::FarhaulError;
 use crate::result::FarhaulResult;
@@ -87,8 +86,5 @@ pub extern "C" fn farhaul_connection_stats(
     stats: Option<&mut MaybeUninit<FarhaulStats>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        put(stats, FarhaulStats::of(&common(connection)?.stats()?));
-        Ok(())
-    })
+    tell(stats, error, || Ok(FarhaulStats::of(&common(connection)?.stats()?)))
 }

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 
-use crate::argument::{self, need, put};
-use crate::border::border;
-use crate::connection::FarhaulConnection;
+use crate::argument::{self, put};
+use crate::border::{border, tell};
+use crate::connection::{FarhaulConnection, stream};
 use crate::error::FarhaulError;
 use crate::fault::Fault;
 use crate::result::FarhaulResult;
@@ -22,11 +22,10 @@ pub unsafe extern "C" fn farhaul_read(
     count: Option<&mut MaybeUninit<usize>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    tell(count, error, || {
         // SAFETY: the caller gives the buffer as documented.
         let room = unsafe { argument::room(buffer, length) }?;
-        put(count, need(connection, "connection")?.stream()?.recv(room)?);
-        Ok(())
+        Ok(stream(connection)?.recv(room)?)
     })
 }
 
@@ -42,7 +41,7 @@ pub unsafe extern "C" fn farhaul_try_read(
     border(error, || {
         // SAFETY: the caller gives the buffer as documented.
         let room = unsafe { argument::room(buffer, length) }?;
-        Ok(moved(count, need(connection, "connection")?.stream()?.try_read(room)?))
+        Ok(moved(count, stream(connection)?.try_read(room)?))
     })
 }
 
@@ -55,11 +54,10 @@ pub unsafe extern "C" fn farhaul_write(
     count: Option<&mut MaybeUninit<usize>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    tell(count, error, || {
         // SAFETY: the caller gives the buffer as documented.
         let data = unsafe { argument::content(data, length) }?;
-        put(count, need(connection, "connection")?.stream()?.send(data)?);
-        Ok(())
+        Ok(stream(connection)?.send(data)?)
     })
 }
 
@@ -75,7 +73,7 @@ pub unsafe extern "C" fn farhaul_try_write(
     border(error, || {
         // SAFETY: the caller gives the buffer as documented.
         let data = unsafe { argument::content(data, length) }?;
-        Ok(moved(count, need(connection, "connection")?.stream()?.try_write(data)?))
+        Ok(moved(count, stream(connection)?.try_write(data)?))
     })
 }
 
@@ -90,8 +88,7 @@ pub unsafe extern "C" fn farhaul_write_all(
     border(error, || {
         // SAFETY: the caller gives the buffer as documented.
         let data = unsafe { argument::content(data, length) }?;
-        need(connection, "connection")?.stream()?.send_all(data)?;
-        Ok(())
+        Ok(stream(connection)?.send_all(data)?)
     })
 }
 
@@ -107,8 +104,7 @@ pub unsafe extern "C" fn farhaul_send_file(
     border(error, || {
         // SAFETY: the caller keeps the descriptor open.
         let file = unsafe { duplicate(file) }?;
-        need(connection, "connection")?.stream()?.send_file(&file, offset, length)?;
-        Ok(())
+        Ok(stream(connection)?.send_file(&file, offset, length)?)
     })
 }
 
@@ -123,8 +119,7 @@ pub unsafe extern "C" fn farhaul_recv_file(
     border(error, || {
         // SAFETY: the caller keeps the descriptor open.
         let file = unsafe { duplicate(file) }?;
-        need(connection, "connection")?.stream()?.recv_file(&file, length)?;
-        Ok(())
+        Ok(stream(connection)?.recv_file(&file, length)?)
     })
 }
 

@@ -9,10 +9,11 @@ use farhaul::{Readiness, Watch};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, read, write};
 
-use crate::argument::{need, put};
-use crate::border::{border, border_of, leave};
+use crate::argument::need;
+use crate::border::{border_of, tell};
 use crate::error::FarhaulError;
 use crate::fault::Fault;
+use crate::fork::leave;
 use crate::result::FarhaulResult;
 
 /// The handshake has succeeded; of a listener: it is open.
@@ -99,10 +100,7 @@ pub extern "C" fn farhaul_watch_check(
     ready: Option<&mut MaybeUninit<u32>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        put(ready, need(watch, "watch")?.check()?);
-        Ok(())
-    })
+    tell(ready, error, || need(watch, "watch")?.check())
 }
 
 /// Frees a watch and closes its descriptor. Remove it from an epoll set before.
