@@ -20,11 +20,8 @@ use crate::result::FarhaulResult;
 pub struct FarhaulOptions {
     protection: Protection,
     trusts: Pinned,
-    protocol: Option<Protocol>,
-    controller: Option<String>,
-    times: Times,
-    sizes: Sizes,
-    max_rate: Option<Rate>,
+    /// What a builder gets, in the order of the calls: the last one of a setting counts.
+    settings: Vec<Setting>,
 }
 
 /// Whether connections are encrypted. Nobody chooses it by oversight.
@@ -36,24 +33,8 @@ enum Protection {
     By(KeyPair),
 }
 
-#[derive(Default)]
-struct Times {
-    connect: Option<Duration>,
-    rendezvous: Option<Duration>,
-    peer: Option<Duration>,
-    linger: Option<Duration>,
-    keep_alive: Option<Duration>,
-}
-
-#[derive(Default)]
-struct Sizes {
-    mss: Option<u32>,
-    send_buffer: Option<u64>,
-    recv_buffer: Option<u64>,
-    udp_recv_buffer: Option<usize>,
-    backlog: Option<usize>,
-    connections: Option<usize>,
-}
+/// A setting with its value, for any number of builders.
+type Setting = Box<dyn Fn(Builder) -> Builder + Send + Sync>;
 
 /// The longest time for a connection attempt. Default 5 s.
 pub const FARHAUL_TIME_CONNECT: u32 = 1;
@@ -88,34 +69,11 @@ impl FarhaulOptions {
             Protection::Plain => builder.plain(),
             Protection::By(pair) => builder.secure(Security::new(pair.clone(), self.trusts.clone())),
         };
-        let builder = self.sized(self.timed(builder));
-        let builder = with(builder, self.protocol.clone(), Builder::protocol);
-        let builder = with(builder, self.controller.clone(), Builder::controller);
-        Ok(with(builder, self.max_rate, Builder::max_rate).bind(address)?)
+        Ok(self.settings.iter().fold(builder, |builder, set| set(builder)).bind(address)?)
     }
 
-    fn timed(&self, builder: Builder) -> Builder {
-        let Times { connect, rendezvous, peer, linger, keep_alive } = self.times;
-        let builder = with(builder, connect, Builder::connect_timeout);
-        let builder = with(builder, rendezvous, Builder::rendezvous_timeout);
-        let builder = with(builder, peer, Builder::peer_timeout);
-        with(with(builder, linger, Builder::linger), keep_alive, Builder::keep_alive)
-    }
-
-    fn sized(&self, builder: Builder) -> Builder {
-        let Sizes { mss, send_buffer, recv_buffer, udp_recv_buffer, backlog, connections } = self.sizes;
-        let builder = with(builder, mss, Builder::mss);
-        let builder = with(builder, send_buffer, Builder::send_buffer);
-        let builder = with(builder, recv_buffer, Builder::recv_buffer);
-        let builder = with(builder, udp_recv_buffer, Builder::udp_recv_buffer);
-        with(with(builder, backlog, Builder::backlog), connections, Builder::max_connections)
-    }
-}
-
-fn with<T>(builder: Builder, value: Option<T>, set: impl FnOnce(Builder, T) -> Builder) -> Builder {
-    match value {
-        Some(value) => set(builder, value),
-        None => builder,
+    fn add<T: Clone + Send + Sync + 'static>(&mut self, set: fn(Builder, T) -> Builder, value: T) {
+        self.settings.push(Box::new(move |builder| set(builder, value.clone())));
     }
 }
 
@@ -202,8 +160,8 @@ pub unsafe extern "C" fn farhaul_options_set_protocol(
     change(options, "options", error, |options| {
         // SAFETY: the caller gives texts as documented.
         let name = unsafe { argument::words(name, "name") }?;
-        let protocol = name.parse().map_err(|error| Fault::invalid(format!("the protocol: {error}")))?;
-        options.protocol = Some(protocol);
+        let protocol: Protocol = name.parse().map_err(|error| Fault::invalid(format!("the protocol: {error}")))?;
+        options.add(Builder::protocol, protocol);
         Ok(())
     })
 }
@@ -218,7 +176,7 @@ pub unsafe extern "C" fn farhaul_options_set_controller(
     change(options, "options", error, |options| {
         // SAFETY: the caller gives texts as documented.
         let name = unsafe { argument::words(name, "name") }?;
-        options.controller = Some(name.to_owned());
+        options.add(Builder::controller, name.to_owned());
         Ok(())
     })
 }
@@ -234,7 +192,7 @@ pub extern "C" fn farhaul_options_set_max_rate(
         if bits_per_second == 0 {
             return Err(Fault::invalid("a rate must be above zero"));
         }
-        options.max_rate = Some(Rate::from_bits_per_second(bits_per_second));
+        options.add(Builder::max_rate, Rate::from_bits_per_second(bits_per_second));
         Ok(())
     })
 }
@@ -248,16 +206,15 @@ pub extern "C" fn farhaul_options_set_time(
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
     change(options, "options", error, |options| {
-        let times = &mut options.times;
-        let place = match time {
-            FARHAUL_TIME_CONNECT => &mut times.connect,
-            FARHAUL_TIME_RENDEZVOUS => &mut times.rendezvous,
-            FARHAUL_TIME_PEER => &mut times.peer,
-            FARHAUL_TIME_LINGER => &mut times.linger,
-            FARHAUL_TIME_KEEP_ALIVE => &mut times.keep_alive,
+        let set: fn(Builder, Duration) -> Builder = match time {
+            FARHAUL_TIME_CONNECT => Builder::connect_timeout,
+            FARHAUL_TIME_RENDEZVOUS => Builder::rendezvous_timeout,
+            FARHAUL_TIME_PEER => Builder::peer_timeout,
+            FARHAUL_TIME_LINGER => Builder::linger,
+            FARHAUL_TIME_KEEP_ALIVE => Builder::keep_alive,
             _ => return Err(Fault::invalid(format!("{time} is none of FARHAUL_TIME_…"))),
         };
-        *place = Some(millis(milliseconds));
+        options.add(set, millis(milliseconds));
         Ok(())
     })
 }
@@ -271,15 +228,15 @@ pub extern "C" fn farhaul_options_set_size(
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
     change(options, "options", error, |options| {
-        let sizes = &mut options.sizes;
         let too_large = |_| Fault::invalid(format!("{value} is too large for this setting"));
+        let count = usize::try_from(value).map_err(too_large);
         match size {
-            FARHAUL_SIZE_PACKET => sizes.mss = Some(u32::try_from(value).map_err(too_large)?),
-            FARHAUL_SIZE_SEND_BUFFER => sizes.send_buffer = Some(value),
-            FARHAUL_SIZE_RECV_BUFFER => sizes.recv_buffer = Some(value),
-            FARHAUL_SIZE_UDP_RECV_BUFFER => sizes.udp_recv_buffer = Some(usize::try_from(value).map_err(too_large)?),
-            FARHAUL_SIZE_BACKLOG => sizes.backlog = Some(usize::try_from(value).map_err(too_large)?),
-            FARHAUL_SIZE_CONNECTIONS => sizes.connections = Some(usize::try_from(value).map_err(too_large)?),
+            FARHAUL_SIZE_PACKET => options.add(Builder::mss, u32::try_from(value).map_err(too_large)?),
+            FARHAUL_SIZE_SEND_BUFFER => options.add(Builder::send_buffer, value),
+            FARHAUL_SIZE_RECV_BUFFER => options.add(Builder::recv_buffer, value),
+            FARHAUL_SIZE_UDP_RECV_BUFFER => options.add(Builder::udp_recv_buffer, count?),
+            FARHAUL_SIZE_BACKLOG => options.add(Builder::backlog, count?),
+            FARHAUL_SIZE_CONNECTIONS => options.add(Builder::max_connections, count?),
             _ => return Err(Fault::invalid(format!("{size} is none of FARHAUL_SIZE_…"))),
         }
         Ok(())
