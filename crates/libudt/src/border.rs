@@ -10,8 +10,6 @@ mod options;
 mod sockets;
 mod waiting;
 
-use std::net::UdpSocket;
-use std::os::fd::{BorrowedFd, FromRawFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::controller::callback;
@@ -82,24 +80,6 @@ unsafe fn bytes_mut<'a>(pointer: *mut u8, length: i64) -> Result<&'a mut [u8]> {
         }
         Ok(length) if length > 0 => Err(Code::InvalidParameter.into()),
         _ => Ok(&mut []),
-    }
-}
-
-/// A descriptor of the program for one system call. `None` if the number can be none.
-pub(crate) fn descriptor<'a>(number: RawFd) -> Option<BorrowedFd<'a>> {
-    // SAFETY: the number is not -1. If the program has closed it, the system call says so and touches nothing of ours.
-    (number >= 0).then(|| unsafe { BorrowedFd::borrow_raw(number) })
-}
-
-/// Takes a UDP socket of the program over. Any other descriptor stays the program's.
-///
-/// # Safety
-/// Nobody else closes the descriptor.
-unsafe fn take_socket(number: RawFd) -> Result<UdpSocket> {
-    match descriptor(number).map(rustix::net::sockopt::socket_type) {
-        // SAFETY: the caller gives it away.
-        Some(Ok(rustix::net::SocketType::DGRAM)) => Ok(unsafe { UdpSocket::from_raw_fd(number) }),
-        _ => Err(Code::InvalidParameter.into()),
     }
 }
 

@@ -9,9 +9,10 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::events::{Events, Looking};
+use crate::descriptor::borrow;
+use crate::events::Events;
 use crate::failure::{Code, Failure, Result};
-use crate::socket::Socket;
+use crate::socket::{Looking, Socket};
 use crate::wait::Bell;
 use crate::{clock, wait};
 
@@ -213,9 +214,4 @@ fn flags(events: Events) -> PollFlags {
     flags.set(PollFlags::IN, events.has(Events::IN));
     flags.set(PollFlags::OUT, events.has(Events::OUT));
     flags
-}
-
-/// A descriptor of the program. `None` if the number is none.
-fn borrow<'a>(descriptor: RawFd) -> Option<BorrowedFd<'a>> {
-    crate::border::descriptor(descriptor)
 }

@@ -24,16 +24,17 @@
 //! | one UDP port for several sockets | `port.rs` |
 //! | send, recv, sendmsg, recvmsg | `transfer.rs` |
 //! | what close waits for | `closing.rs` |
-//! | readiness for select and epoll | `events.rs`, `select.rs`, `epoll.rs` |
+//! | readiness for select and epoll | `events.rs`, `socket/looking.rs`, `select.rs`, `epoll.rs` |
 //! | perfmon | `trace.rs` |
 //! | CCC subclasses as controllers | `controller.rs`, `controller/` |
 //!
-//! `unsafe` is in `border`, `controller/foreign.rs` and `sockaddr.rs` alone.
+//! `unsafe` is in `border`, `controller/foreign.rs`, `descriptor.rs` and `sockaddr.rs` alone.
 
 mod border;
 mod clock;
 mod closing;
 mod controller;
+mod descriptor;
 mod epoll;
 mod events;
 mod failure;

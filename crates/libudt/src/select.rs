@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
-use crate::events::{Events, Looking};
+use crate::events::Events;
 use crate::failure::Result;
 use crate::options::{Name, Value};
-use crate::socket::{Phase, Socket};
+use crate::socket::{Looking, Phase, Socket};
 use crate::wait::Bell;
 use crate::{clock, table, wait as waits};
 

@@ -10,6 +10,7 @@
 mod connecting;
 mod link;
 mod listening;
+mod looking;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::RawFd;
@@ -22,11 +23,12 @@ use crate::failure::{Code, Result};
 use crate::options::{Name, Options, Stage, Value};
 use crate::port::{Port, source_towards};
 use crate::sockaddr::Family;
-use crate::trace::Trace;
+use crate::trace::{Figures, HEADERS, Trace};
 use crate::wait::Blocked;
 
 pub(crate) use link::{Channel, Link};
 pub(crate) use listening::Listening;
+pub(crate) use looking::Looking;
 
 /// The states that libudt tells, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +77,7 @@ pub(crate) struct Socket {
     pub(crate) blocked: Blocked,
     /// Error signals of the peer that the program has heard of.
     pub(crate) complaints_told: AtomicU64,
-    pub(crate) trace: Mutex<Trace>,
+    trace: Mutex<Trace>,
     /// Whether the connection has what belongs to this socket alone.
     settled: AtomicBool,
     /// The program's controller, once the connection has it.
@@ -239,6 +241,21 @@ impl Socket {
         }
     }
 
+    /// The figures of the connection. `clear` begins a new interval.
+    ///
+    /// # Errors
+    /// The socket is not connected, or its connection is over.
+    pub(crate) fn figures(&self, clear: bool) -> Result<Figures> {
+        let link = self.link()?;
+        match self.state_of(&link) {
+            State::Connected => {}
+            State::Broken => return Err(Code::ConnectionLost.into()),
+            _ => return Err(Code::NotConnected.into()),
+        }
+        let stats = link.connection().stats()?;
+        Ok(self.trace.lock().unwrap_or_else(PoisonError::into_inner).figures(stats, clear))
+    }
+
     // ---- options ----
 
     /// Sets an option other than the controller.
@@ -304,7 +321,7 @@ impl Socket {
             Name::SendData => Ok(count(stats().map(|stats| stats.send_buffer_packets))),
             Name::RecvData => Ok(count(stats().map(|stats| stats.recv_buffer_packets))),
             Name::Mss => match stats().map(|stats| stats.payload_size) {
-                Some(payload @ 1..) => Ok(count(Some(payload + crate::trace::HEADERS))),
+                Some(payload @ 1..) => Ok(count(Some(payload + HEADERS))),
                 _ => self.options().get(name).ok_or(Code::InvalidOperation.into()),
             },
             _ => self.options().get(name).ok_or(Code::InvalidOperation.into()),

@@ -53,11 +53,22 @@ pub(crate) fn clean_up() {
 }
 
 /// Adds the socket that `make` makes of its id.
-pub(crate) fn add(make: impl FnOnce(i32) -> Socket) -> i32 {
+pub(crate) fn add(make: impl FnOnce(i32) -> Socket) -> Arc<Socket> {
     let mut table = table();
     let id = table.new_id();
-    table.sockets.insert(id, Arc::new(make(id)));
-    id
+    let socket = Arc::new(make(id));
+    table.sockets.insert(id, Arc::clone(&socket));
+    socket
+}
+
+/// Adds the socket of the connection that a listening one accepts.
+///
+/// # Errors
+/// [`Code::InvalidSocket`]: there is no such socket. As for [`Socket::accept`].
+pub(crate) fn accept(id: i32) -> Result<Arc<Socket>> {
+    let accepted = add(find(id)?.accept()?);
+    accepted.settle(&*accepted.link()?);
+    Ok(accepted)
 }
 
 /// # Errors

@@ -1,14 +1,11 @@
 //! Figures of a connection in the form of libudt's perfmon.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use farhaul::Stats;
 use farhaul::units::PacketRate;
 
 use crate::controller::callback;
-use crate::failure::{Code, Result};
-use crate::socket::{Socket, State};
 
 /// Bytes of a full packet that are headers of IP, UDP and UDT.
 pub(crate) const HEADERS: u32 = 44;
@@ -53,25 +50,14 @@ struct Counts {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Trace(Stats);
 
-impl Socket {
-    /// The figures of the connection. `clear` begins a new interval.
-    ///
-    /// # Errors
-    /// The socket is not connected, or its connection is over.
-    pub(crate) fn figures(&self, clear: bool) -> Result<Figures> {
-        let link = self.link()?;
-        match self.state() {
-            State::Connected => {}
-            State::Broken => return Err(Code::ConnectionLost.into()),
-            _ => return Err(Code::NotConnected.into()),
-        }
-        let stats = link.connection().stats()?;
-        let mut trace = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
-        let figures = Figures::between(&trace.0, &stats);
+impl Trace {
+    /// The figures now. `clear` begins a new interval.
+    pub(crate) fn figures(&mut self, now: Stats, clear: bool) -> Figures {
+        let figures = Figures::between(&self.0, &now);
         if clear {
-            trace.0 = stats;
+            self.0 = now;
         }
-        Ok(figures)
+        figures
     }
 }
 

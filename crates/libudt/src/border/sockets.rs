@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use super::{Outcome, answer, take_socket};
+use super::{Outcome, answer};
+use crate::descriptor::take_socket;
 use crate::failure::Result;
 use crate::sockaddr::{self, Family};
 use crate::socket::{Kind, Socket, State};
@@ -40,7 +41,7 @@ pub(super) extern "C" fn fh_udt_leave() -> Outcome {
 pub(super) extern "C" fn fh_udt_socket(family: i32, kind: i32) -> Outcome {
     answer(|| {
         let (kind, family) = (Kind::from_number(kind)?, Family::from_number(family)?);
-        Ok(i64::from(table::add(|id| Socket::new(id, family, kind))))
+        Ok(i64::from(table::add(|id| Socket::new(id, family, kind)).id))
     })
 }
 
@@ -87,7 +88,7 @@ pub(super) unsafe extern "C" fn fh_udt_accept(socket: i32, name: *mut libc::sock
         if !name.is_null() && length.is_null() {
             return Err(crate::failure::Code::InvalidParameter.into());
         }
-        let accepted = table::find(socket)?.accept()?;
+        let accepted = table::accept(socket)?;
         if !name.is_null() {
             let peer = accepted.link()?.connection().peer_addr();
             // SAFETY: as promised. A peer with an address of another family has its connection nevertheless.

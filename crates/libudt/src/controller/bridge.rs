@@ -8,27 +8,13 @@ use farhaul::cc::{
 };
 use farhaul::units::{Instant, PacketRate, SendPeriod, SeqNo, SeqRange};
 
-use super::callback;
+use super::callback::{self, Counts};
 use super::foreign::{OwnedController, Packet, Settings, View};
 
 /// The bit of a word in a loss list that marks the first packet of a range.
 const RANGE: i32 = i32::MIN;
 /// Both boundary bits of a message number: the packet is a message of its own.
 const SOLE: i32 = -1 << 30;
-
-/// What a controller counts itself, because callbacks cannot ask the connection.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) begun: Option<Instant>,
-    pub(crate) received: u64,
-    pub(crate) retransmitted: u64,
-    pub(crate) lost: u64,
-    pub(crate) acks: u64,
-    pub(crate) naks: u64,
-    /// The period in microseconds, and the window.
-    pub(crate) period: f64,
-    pub(crate) window: f64,
-}
 
 /// A CCC object as a controller.
 #[derive(Debug)]

@@ -3,14 +3,27 @@
 use std::cell::RefCell;
 
 use farhaul::cc::{CustomMessage, Path};
-
-use super::bridge::Counts;
+use farhaul::units::Instant;
 
 /// Most messages that one callback sends.
 const MOST_MESSAGES: usize = 64;
 
 thread_local! {
     static CURRENT: RefCell<Option<Callback>> = const { RefCell::new(None) };
+}
+
+/// What a controller counts itself, because callbacks cannot ask the connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) begun: Option<Instant>,
+    pub(crate) received: u64,
+    pub(crate) retransmitted: u64,
+    pub(crate) lost: u64,
+    pub(crate) acks: u64,
+    pub(crate) naks: u64,
+    /// The period in microseconds, and the window.
+    pub(crate) period: f64,
+    pub(crate) window: f64,
 }
 
 /// A running callback.

@@ -8,7 +8,7 @@ use super::link::{Channel, Link};
 use super::{Kind, Phase, Socket};
 use crate::failure::{Code, Result};
 use crate::port::Port;
-use crate::{table, wait};
+use crate::wait;
 
 /// A listener.
 #[derive(Debug)]
@@ -82,11 +82,11 @@ impl Socket {
         })
     }
 
-    /// Accepts the newest connection that waits, and returns its socket.
+    /// Accepts the newest connection that waits. The result makes its socket.
     ///
     /// # Errors
     /// The socket does not listen, or was closed meanwhile. None waits, and the socket does not block.
-    pub(crate) fn accept(&self) -> Result<Arc<Self>> {
+    pub(crate) fn accept(&self) -> Result<impl FnOnce(i32) -> Self> {
         let options = self.options().clone();
         let Phase::Listening(listening) = self.phase() else {
             let code = if options.rendezvous { Code::RendezvousListener } else { Code::NotListening };
@@ -100,11 +100,6 @@ impl Socket {
             };
         };
         let (family, kind, phase) = (self.family, self.kind, Phase::Linked(Arc::new(link)));
-        let id = table::add(|id| Self::at(id, family, kind, options, phase));
-        let socket = table::find(id)?;
-        if let Phase::Linked(link) = socket.phase() {
-            socket.settle(&link);
-        }
-        Ok(socket)
+        Ok(move |id| Self::at(id, family, kind, options, phase))
     }
 }
