@@ -161,7 +161,7 @@ impl Plan {
 
     /// The runs that this world can make, for the program with this key.
     fn jobs(&self, build: &str) -> Result<Vec<Job>, LabError> {
-        let (jobs, refusals) = self.figure.experiment.possible(self.figure.experiment.jobs(build)?, &self.venue);
+        let (jobs, refusals) = self.venue.possible(&self.figure.experiment, self.figure.experiment.jobs(build)?);
         match (jobs.as_slice(), refusals.into_iter().next()) {
             ([], Some(refusal)) => Err(refusal.into()),
             _ => Ok(jobs),

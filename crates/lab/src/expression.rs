@@ -33,12 +33,11 @@ mod parse;
 mod quantity;
 #[cfg(test)]
 mod tests;
-pub(crate) mod unit;
 
+pub use crate::unit::{Shown, Unit, three_digits};
 pub use judge::{Comparison, Condition, Judgement, Margin};
 pub(crate) use parse::references;
 pub use quantity::quantity_in_base_units;
-pub use unit::{Shown, Unit, three_digits};
 
 /// The longest expression, in bytes. A longer one is a mistake.
 pub const MAX_LENGTH: usize = 1_000;

@@ -48,6 +48,7 @@ pub mod sweep;
 pub mod table;
 #[cfg(test)]
 mod testing;
+mod unit;
 pub mod world;
 
 pub use check::check;

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::expression::unit::Unit;
 use crate::listed_enum::listed_enum;
+use crate::unit::Unit;
 
 listed_enum! {
     /// A physical quantity or a count: the part of a key before its first dot. In the order of the names. The row has the name

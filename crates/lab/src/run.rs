@@ -1,8 +1,6 @@
 //! One run: it takes place in its world, and its metrics are computed afterwards.
 
-pub(crate) mod marks;
 mod metrics;
-pub mod pcap;
 mod series;
 #[cfg(test)]
 mod tests;
@@ -13,8 +11,8 @@ use crate::clock::Stopwatch;
 use crate::error::LabError;
 use crate::record::Record;
 use crate::scenario::Job;
+use crate::world::marks::Marks;
 use crate::world::{Venue, emu, sim};
-use marks::Marks;
 
 /// Runs a job of the scenario `figure`, and stops once `over` says so. In the simulator, the packets of all hosts go to
 /// `capture` if it is given.

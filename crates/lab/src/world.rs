@@ -3,6 +3,7 @@
 //! Both have the same measurements (`run/metrics.rs`).
 
 pub(crate) mod emu;
+pub(crate) mod marks;
 #[cfg(test)]
 #[path = "../../emu/tests/emu/requirement.rs"]
 mod requirement;
@@ -13,10 +14,12 @@ pub(crate) mod twin;
 
 use farhaul_units::Duration;
 
+use crate::error::ScenarioError;
 use crate::record::{EmulationRecord, World};
-use crate::run::marks::MarksRow;
 use crate::scenario::setup::Setup;
+use crate::scenario::{Experiment, Job};
 pub use emu::Choices;
+use marks::MarksRow;
 
 /// A world and the choices made for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,8 +41,25 @@ impl Venue {
         }
     }
 
+    /// The jobs of an experiment that can be run in this world, and the reasons against the others, once for each line.
+    pub fn possible(&self, experiment: &Experiment, jobs: Vec<Job>) -> (Vec<Job>, Vec<ScenarioError>) {
+        let mut refusals: Vec<ScenarioError> = Vec::new();
+        let possible = jobs.into_iter().filter(|job| match self.refusal(&job.setup) {
+            None => true,
+            Some((line, reason)) => {
+                let curve = if job.curve.is_empty() { String::new() } else { format!(" (curve {})", job.curve) };
+                let refusal = experiment.source().error_on(line, reason + &curve);
+                if !refusals.contains(&refusal) {
+                    refusals.push(refusal);
+                }
+                false
+            }
+        });
+        (possible.collect(), refusals)
+    }
+
     /// The reason why a setup cannot be run in this world, and the line of the scenario.
-    pub(crate) fn refusal(&self, setup: &Setup) -> Option<(usize, String)> {
+    fn refusal(&self, setup: &Setup) -> Option<(usize, String)> {
         match self {
             Self::Simulator => sim::refusal(setup),
             Self::Emulator(choices) => emu::refusal(setup, choices),
@@ -58,7 +78,7 @@ impl Venue {
 /// The observations of a run, in either world.
 #[derive(Debug)]
 pub(crate) struct Observed {
-    /// One row for each instant of [`times`](crate::run::marks::times).
+    /// One row for each instant of [`times`](marks::times).
     pub(crate) rows: Vec<MarksRow>,
     /// The end of each flow, in the order of the setup.
     pub(crate) endings: Vec<Ending>,

@@ -36,6 +36,6 @@ fn a_run_gets_the_open_files_that_it_takes_or_is_refused_before_it_begins() {
     limit(64, NEEDED - 1);
     let Err(LabError::Refused { reason }) = run("x", &jobs[0], &venue, None, &|| false) else { panic!("it began") };
     assert!(reason.contains(&format!("need {NEEDED} open files, and {} are allowed", NEEDED - 1)), "{reason}");
-    let (possible, refusals) = experiment.possible(jobs, &venue);
+    let (possible, refusals) = venue.possible(&experiment, jobs);
     assert!(possible.is_empty() && refusals[0].message.contains("open files"), "{refusals:?}");
 }

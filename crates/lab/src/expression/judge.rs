@@ -1,7 +1,6 @@
 //! Conditions, and the margin by which they hold or fail.
 
-use super::unit::Unit;
-use super::{Environment, Expression, NoValue, Reference};
+use super::{Environment, Expression, NoValue, Reference, Unit};
 
 /// A parsed condition: `utilisation >= 0.98`.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,8 +3,7 @@
 use std::fmt;
 
 use super::quantity::quantity_in_base_units;
-use super::unit::Unit;
-use super::{ExpressionError, MAX_LENGTH};
+use super::{ExpressionError, MAX_LENGTH, Unit};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token<'t> {

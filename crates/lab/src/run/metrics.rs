@@ -12,9 +12,9 @@ use farhaul_sim::measure::quantile::quantile;
 use farhaul_sim::measure::stability::stability;
 use farhaul_units::Duration;
 
-use super::marks::{Marks, SECOND, active};
 use crate::metric::{Quantity, RunMetric};
 use crate::world::Ending;
+use crate::world::marks::{Marks, MarksRow, SECOND, active};
 
 /// Flows have converged when Jain's index of one second stays at or above this. This is our reading of figure 5 of the
 /// 2004 paper.
@@ -104,7 +104,7 @@ fn bottleneck(marks: &Marks<'_>, metrics: &mut Metrics) {
     let (first, last) = (marks.at(setup.warmup), marks.at(setup.duration));
     let window = (setup.duration - setup.warmup).as_secs_f64();
     if let Some(rate) = setup.topology.links[setup.topology.bottleneck].path.nominal_rate() {
-        let sum = |row: &super::marks::MarksRow| -> u64 { row.flows.iter().map(|flow| flow.tally.new.bytes).sum() };
+        let sum = |row: &MarksRow| -> u64 { row.flows.iter().map(|flow| flow.tally.new.bytes).sum() };
         let bits = 8.0 * (sum(last) - sum(first)) as f64;
         metrics.insert(RunMetric::Utilisation.key().into(), bits / window / rate.bits_per_second() as f64);
     }
@@ -119,7 +119,7 @@ fn bottleneck(marks: &Marks<'_>, metrics: &mut Metrics) {
     );
     metrics.insert(RunMetric::QueueP99.key().into(), quantile(&waiting, 0.99));
     metrics.insert(RunMetric::QueueMax.key().into(), last.bottleneck.queue.high_water.packets as f64);
-    let dropped = |row: &super::marks::MarksRow| {
+    let dropped = |row: &MarksRow| {
         // Early drops are among those of the queue.
         let Counters { dropped_queue, dropped_policer, .. } = row.bottleneck;
         dropped_queue.packets + dropped_policer.packets
@@ -130,6 +130,6 @@ fn bottleneck(marks: &Marks<'_>, metrics: &mut Metrics) {
         let averages: Vec<f64> = rows.map(|row| row.bottleneck.queue.average).collect();
         metrics.insert(RunMetric::RedAverage.key().into(), mean(&averages));
     }
-    let lost = |row: &super::marks::MarksRow| row.bottleneck.dropped_loss.packets;
+    let lost = |row: &MarksRow| row.bottleneck.dropped_loss.packets;
     metrics.insert(RunMetric::Errors.key().into(), (lost(last) - lost(first)) as f64);
 }

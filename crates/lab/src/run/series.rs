@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use farhaul_proto::Stats;
 use farhaul_units::Duration;
 
-use super::marks::{FlowRow, Marks, MarksRow};
 use crate::metric::Quantity;
+use crate::world::marks::{FlowRow, Marks, MarksRow};
 
 /// Significant digits of stored values. A drawing shows three.
 const DIGITS: i32 = 6;

@@ -16,7 +16,6 @@ use super::{AllChanges, Scenario};
 use crate::error::ScenarioError;
 use crate::key::RunKey;
 use crate::record::AxisValue;
-use crate::world::Venue;
 
 /// The most runs of one scenario: a month of a machine.
 const MAX_JOBS: usize = 1_000_000;
@@ -196,23 +195,6 @@ impl Experiment {
             }
         }
         Ok(jobs)
-    }
-
-    /// The jobs that can be run in this world, and the reasons against the others, once for each line.
-    pub fn possible(&self, jobs: Vec<Job>, venue: &Venue) -> (Vec<Job>, Vec<ScenarioError>) {
-        let mut refusals: Vec<ScenarioError> = Vec::new();
-        let possible = jobs.into_iter().filter(|job| match venue.refusal(&job.setup) {
-            None => true,
-            Some((line, reason)) => {
-                let curve = if job.curve.is_empty() { String::new() } else { format!(" (curve {})", job.curve) };
-                let refusal = self.source.error_on(line, reason + &curve);
-                if !refusals.contains(&refusal) {
-                    refusals.push(refusal);
-                }
-                false
-            }
-        });
-        (possible.collect(), refusals)
     }
 
     /// The runs of one curve at one point.

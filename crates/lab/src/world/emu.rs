@@ -30,10 +30,10 @@ use farhaul_proto::Stats;
 use farhaul_sim::FlowTally;
 use farhaul_units::{Duration, Rng};
 
+use super::marks::{self, FlowRow, MarksRow};
 use super::{Ending, Observed};
 use crate::error::LabError;
 use crate::record::EmulationRecord;
-use crate::run::marks::{self, FlowRow, MarksRow};
 use crate::scenario::Job;
 use crate::scenario::flow::{FlowSpec, Protocol};
 use crate::scenario::setup::Setup;

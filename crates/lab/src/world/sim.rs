@@ -1,16 +1,16 @@
 //! The simulator: builds a world, runs it, and reads the counters of its agents at the times of the samples.
 
 mod build;
+mod pcap;
 
 use std::path::Path;
 
 use farhaul_cc::ControllerFailure;
 use farhaul_units::{Duration, Instant};
 
+use super::marks::{self, MarksRow};
 use super::{Ending, Observed};
 use crate::error::LabError;
-use crate::run::marks::{self, MarksRow};
-use crate::run::pcap;
 use crate::scenario::Job;
 use crate::scenario::flow::Protocol;
 use crate::scenario::setup::Setup;

@@ -190,7 +190,7 @@ impl Session<'_> {
             if figures.iter().any(|(other, ..)| other.info.id == figure.info.id) {
                 continue;
             }
-            let (jobs, refusals) = figure.experiment.possible(figure.experiment.jobs(&build)?, &self.venue);
+            let (jobs, refusals) = self.venue.possible(&figure.experiment, figure.experiment.jobs(&build)?);
             // With several figures or curves, the others still run.
             if let ([refusal, ..], [], [_]) = (refusals.as_slice(), jobs.as_slice(), names) {
                 return Err(refusal.clone().into());

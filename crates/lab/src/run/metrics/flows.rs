@@ -9,10 +9,10 @@ use farhaul_units::Duration;
 
 use super::Metrics;
 use crate::metric::{Quantity, RunMetric};
-use crate::run::marks::{FlowRow, Marks, SECOND, active};
 use crate::run::series::losses;
 use crate::scenario::flow::{FlowSpec, Protocol};
 use crate::world::Ending;
+use crate::world::marks::{FlowRow, Marks, SECOND, active};
 
 /// A rate has a dip if it falls by this share from one second to the next. A single cut of UDT, by an eighth or a
 /// ninth, counts.
@@ -226,7 +226,7 @@ mod tests {
 
     use super::{dips, processor};
     use crate::metric::Quantity;
-    use crate::run::marks::FlowRow;
+    use crate::world::marks::FlowRow;
 
     #[test]
     fn processor_time_is_for_each_gigabyte_in_the_window_and_needs_times_and_bytes() {

@@ -106,12 +106,12 @@ fn features_that_real_sockets_lack_are_refused_with_their_line() {
     for (key, word) in [("receiver = { per_data = '8us' }", "receiver"), ("sender = { per_sent = '8us' }", "sender")] {
         let experiment = experiment(&format!("{LINK}[[flow]]\nname = 'f'\n{key}\n"));
         let venue = Venue::Emulator(Choices::default());
-        let (possible, refusals) = experiment.possible(experiment.jobs("").unwrap(), &venue);
+        let (possible, refusals) = venue.possible(&experiment, experiment.jobs("").unwrap());
         assert!(possible.is_empty());
         let [refusal] = &refusals[..] else { panic!("{refusals:?}") };
         assert_eq!((refusal.file.as_str(), refusal.line), ("x.toml", 7));
         assert!(refusal.message.contains(word) && refusal.message.contains("--world sim"), "{refusal}");
-        let (possible, refusals) = experiment.possible(experiment.jobs("").unwrap(), &Venue::Simulator);
+        let (possible, refusals) = Venue::Simulator.possible(&experiment, experiment.jobs("").unwrap());
         assert_eq!((possible.len(), refusals.len()), (1, 0));
     }
 }
@@ -120,7 +120,7 @@ fn features_that_real_sockets_lack_are_refused_with_their_line() {
 fn only_the_curves_that_cannot_be_run_are_refused() {
     let curve = "[[curve]]\nname = 'a'\n[[curve]]\nname = 'b'\nset = { 'flow.f.sender' = { per_sent = '8us' } }\n";
     let experiment = experiment(&format!("{LINK}[[flow]]\nname = 'f'\n{curve}"));
-    let (possible, refusals) = experiment.possible(experiment.jobs("").unwrap(), &Venue::Emulator(Choices::default()));
+    let (possible, refusals) = Venue::Emulator(Choices::default()).possible(&experiment, experiment.jobs("").unwrap());
     assert_eq!(possible.iter().map(|job| job.curve.as_str()).collect::<Vec<_>>(), ["a"]);
     assert!(refusals[0].message.ends_with("(curve b)"), "{}", refusals[0]);
 }
@@ -230,7 +230,7 @@ fn a_form_for_real_sockets_replaces_what_they_lack() {
     let read = |quick, emulated| {
         let overrides = Overrides { quick, emulated, ..Overrides::default() };
         let experiment = Experiment::read("x", "x.toml", &text, &overrides).unwrap();
-        let (jobs, refusals) = experiment.possible(experiment.jobs("").unwrap(), &Venue::Emulator(Choices::default()));
+        let (jobs, refusals) = Venue::Emulator(Choices::default()).possible(&experiment, experiment.jobs("").unwrap());
         let rate = experiment.jobs("").unwrap()[0].demand().unwrap().0;
         (jobs.len(), refusals.len(), rate.bits_per_second())
     };
@@ -292,7 +292,7 @@ fn packets_that_tcp_cannot_be_held_to_are_refused_beside_larger_ones() {
     let refusals = |packets: &[u32]| {
         let flow = |packet: &u32| format!("[[flow]]\nprotocol = 'tcp'\npacket = {packet}\n");
         let experiment = experiment(&format!("{LINK}{}", packets.iter().map(flow).collect::<String>()));
-        experiment.possible(experiment.jobs("").unwrap(), &Venue::Emulator(Choices::default())).1
+        Venue::Emulator(Choices::default()).possible(&experiment, experiment.jobs("").unwrap()).1
     };
     assert_eq!(refusals(&[40_000, 1_500]), []);
     assert_eq!(refusals(&[32_807, 40_000]), []);
@@ -329,7 +329,7 @@ fn a_run_that_is_told_to_stop_stops() {
 fn flows_of_libudt_are_refused_without_its_program_and_in_the_simulator() {
     let refusals = |keys: &str, venue: Venue| {
         let experiment = experiment(&format!("{LINK}[[flow]]\nprotocol = 'libudt'\n{keys}"));
-        let (_, refusals) = experiment.possible(experiment.jobs("").unwrap(), &venue);
+        let (_, refusals) = venue.possible(&experiment, experiment.jobs("").unwrap());
         refusals.into_iter().map(|refusal| refusal.to_string()).collect::<String>()
     };
     let with = || Venue::Emulator(Choices { libudt: Some("libudt-peer".into()), ..Choices::default() });

@@ -18,9 +18,9 @@ use farhaul_sim::topology::graph::Graph;
 use farhaul_sim::{Agent, AgentId, FlowId, LinkId, NodeId, TransportAgent, World};
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
-use crate::run::marks::FlowRow;
 use crate::scenario::flow::{Bulk, FlowSpec, Host, Measured, Pattern, Point, Protocol, Tcp};
 use crate::scenario::setup::Setup;
+use crate::world::marks::FlowRow;
 
 /// The port of the first flow; the others follow.
 const FIRST_PORT: u16 = 9_000;

@@ -24,7 +24,7 @@ const TIME_TO_LIVE: u8 = 64;
 const DONT_FRAGMENT: u16 = 0x4000;
 
 /// A file of packets. Each packet is written once, when it leaves its host.
-pub struct Writer {
+pub(super) struct Writer {
     path: PathBuf,
     file: Rc<RefCell<CaptureFile>>,
 }
@@ -43,7 +43,7 @@ impl Writer {
     ///
     /// # Errors
     /// The file cannot be created or written.
-    pub fn create(path: &Path) -> Result<Self, LabError> {
+    pub(super) fn create(path: &Path) -> Result<Self, LabError> {
         let create = || {
             let mut file = BufWriter::new(File::create(path)?);
             file.write_all(&file_header())?;
@@ -55,7 +55,7 @@ impl Writer {
     }
 
     /// A capture that writes to this file.
-    pub fn sink(&self) -> Capture {
+    pub(super) fn sink(&self) -> Capture {
         let file = Rc::clone(&self.file);
         Box::new(move |now, passing, packet| {
             if matches!(passing, Passing::Sent(_)) {
@@ -68,7 +68,7 @@ impl Writer {
     ///
     /// # Errors
     /// The first error since the file was created.
-    pub fn finish(self) -> Result<(), LabError> {
+    pub(super) fn finish(self) -> Result<(), LabError> {
         let mut state = self.file.borrow_mut();
         let result = match state.failed.take() {
             Some(error) => Err(error),
