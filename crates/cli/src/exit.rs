@@ -5,15 +5,15 @@ use std::process::ExitCode;
 
 use farhaul_transfer::text::worded;
 
-use crate::cmd::rsh;
-
 pub(crate) use farhaul_transfer::{Code, Error as Fault};
+
+/// The exit code of every failure of `rsh` itself, as of ssh (ssh(1), exit status).
+pub(crate) const RSH_FAILED: u8 = 255;
 
 /// The exit code of a program that fails with this fault. `verb` is the one on the command line.
 pub(crate) fn exit_code(verb: Option<&str>, fault: &Fault) -> ExitCode {
     ExitCode::from(match (verb, exit_code_at_signal(fault)) {
-        // Its callers know the codes of ssh.
-        (Some("rsh"), None) => rsh::FAILED,
+        (Some("rsh"), None) => RSH_FAILED,
         _ => fault.code.exit(),
     })
 }

@@ -16,7 +16,7 @@ use farhaul_transfer::{Event, Ssh};
 
 use super::Context;
 use crate::ctl;
-use crate::exit::{Fault, exit_code_at_signal};
+use crate::exit::{Fault, RSH_FAILED, exit_code_at_signal};
 use crate::output::tracker::Tracker;
 use crate::output::{JsonTo, Output};
 use crate::values::SshPlace;
@@ -24,8 +24,6 @@ use args::RshArgs;
 use serde_json::{Map, Value};
 use standard::Standard;
 
-/// Exit code of every failure of this program itself, as of ssh (ssh(1), exit status).
-pub(crate) const FAILED: u8 = 255;
 /// Added to the number of the signal that ended the command, as shells do (POSIX, section 2.8.2).
 const SIGNALLED: u8 = 128;
 /// Most characters of a command that are shown.
@@ -103,7 +101,7 @@ fn print_settings(way: &Ssh, host: &str) -> Result<u8, Fault> {
     let host = SshPlace::host_of(host.as_bytes()).map_err(Fault::usage)?;
     let status =
         way.settings(&host)?.stdin(Stdio::null()).stdout(Stdio::inherit()).stderr(Stdio::inherit()).status()?;
-    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED))
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(RSH_FAILED))
 }
 
 impl RshArgs {
