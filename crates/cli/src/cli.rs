@@ -38,7 +38,7 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
     /// Print the effective settings with their sources, and exit
-    #[arg(long, global = true)]
+    #[arg(long, global = true, hide_short_help = true)]
     show_config: bool,
 }
 

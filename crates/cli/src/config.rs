@@ -32,8 +32,18 @@ const CONNECTING: &[&str] =
 /// Keys of connections that mean something else in a verb: the rate of a stream is its target, and no cap.
 const OTHER_MEANING: &[(&str, &str)] = &[("stream", "rate")];
 /// Options of a single run, which no file may set. Dangers are among them. The exception is `listen` of a server.
-const OF_THE_MOMENT: &[&str] =
-    &["listen", "connect", "to", "config", "help", "version", "show-config", "unsafe-keylog", "expose-private-keys"];
+const OF_THE_MOMENT: &[&str] = &[
+    "listen",
+    "connect",
+    "to",
+    "config",
+    "help",
+    "help-all",
+    "version",
+    "show-config",
+    "unsafe-keylog",
+    "expose-private-keys",
+];
 /// A name that is more similar than this to a key may be meant: clap's own limit for options.
 const SIMILAR: f64 = 0.7;
 /// Name of the table of hosts.
@@ -253,7 +263,7 @@ fn settable(options: &Command, key: &str) -> Result<(), String> {
         let nearest = names.max_by(|one, other| similar(one).total_cmp(&similar(other)));
         return Err(match nearest.filter(|name| similar(name) > SIMILAR) {
             Some(name) => format!("is no option here; a similar one is '{name}'"),
-            None => "is no option here; `farhaul VERB --help` lists them, here without the dashes".to_owned(),
+            None => "is no option here; `farhaul VERB --help-all` lists them, here without the dashes".to_owned(),
         });
     };
     let serves = options.get_name() == "serve" && key == "listen";

@@ -19,5 +19,5 @@ pub(crate) use probing::Probing;
 pub(crate) use protocol::{ProtocolChoice, SECRET};
 pub(crate) use rules::RulesOptions;
 pub(crate) use security::{ClientKeys, SecurityOptions, ServerKeys};
-pub(crate) use ssh::{SshCommandOptions, SshCopyOptions, SshOptions};
+pub(crate) use ssh::{SshOptions, SshProgramOptions};
 pub(crate) use transport::Transport;

@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn help_is_returned_as_an_error() {
-        for line in ["bench --help", "bench --nosuch --help", "--version", "help"] {
+        for line in ["bench --help", "bench --nosuch --help-all", "--version", "help"] {
             let arguments = ["farhaul"].into_iter().chain(line.split(' ')).map(Into::into).collect();
             assert!(Early::of(arguments).err().is_some_and(|error| !error.use_stderr()), "{line}");
         }

@@ -25,7 +25,7 @@ pub(crate) fn fault(error: &Error, verb: Option<&str>) -> Fault {
     let next = match verb {
         Some(_) if is_about(error, "--protocol") => "`farhaul protocols` explains the options".to_owned(),
         Some(_) if is_about(error, "--controller") => "`farhaul controllers` explains the options".to_owned(),
-        Some(verb) => format!("`farhaul {verb} --help` explains the options"),
+        Some(verb) => format!("`farhaul {verb} --help-all` explains the options"),
         None => "`farhaul --help` lists the verbs".to_owned(),
     };
     Fault::usage(format!("{what}{tips}; {next}"))
@@ -131,8 +131,8 @@ mod tests {
             ("--protocol", "huricane", "`farhaul protocols`"),
             ("--protocol", "rbudp:rate=fast", "`farhaul protocols`"),
             ("--controller", "udt:nosuch=1", "`farhaul controllers`"),
-            ("--rate", "5", "`farhaul bench --help`"),
-            ("--protocoll", "udt", "`farhaul bench --help`"),
+            ("--rate", "5", "`farhaul bench --help-all`"),
+            ("--protocoll", "udt", "`farhaul bench --help-all`"),
         ] {
             let message = next_step(option, value);
             assert!(message.contains(list), "{message}");

@@ -78,7 +78,7 @@ pub(crate) struct BenchArgs {
     /// Keep a stable control stream of this goodput beside the transfer, on the same port: 1mbit
     ///
     /// The transfer takes the rest of the path, as far as no queue delays the stream.
-    #[arg(long, value_name = "RATE", conflicts_with_all = ["listen", "reverse"], value_parser = some_rate)]
+    #[arg(long, value_name = "RATE", conflicts_with_all = ["listen", "reverse"], value_parser = some_rate, hide_short_help = true)]
     control_stream: Option<Rate>,
     /// Report progress every S seconds; 0 for never
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]

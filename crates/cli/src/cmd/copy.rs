@@ -46,7 +46,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     let copy = copy
         .by_rules(args.rules.rules()?)
         .with(settings)
-        .over(args.ssh.way())
+        .over(args.way())
         .control_stream(args.control_stream)
         .flows(args.flows)
         .give_up_after(args.give_up);

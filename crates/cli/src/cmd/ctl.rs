@@ -19,7 +19,7 @@ use crate::values::some_rate;
 ///
 ///     farhaul ctl                     # list them
 ///     farhaul ctl 4711                # the state of one
-///     farhaul ctl 4711 rate 50mbit    # cap its rate from now on, in both directions; off: no cap
+///     farhaul ctl 4711 rate 50mbit    # cap its rate both ways; off: no cap
 ///     farhaul ctl pause               # without a number: the one that runs
 ///
 /// Each listens on a socket that only this user can open: $XDG_RUNTIME_DIR/farhaul/PID.sock, or /tmp/farhaul-UID/PID.sock.

@@ -44,7 +44,7 @@ pub(crate) use target::Examinee;
 ///
 ///     farhaul doctor
 ///     farhaul doctor far.example:9000
-///     farhaul doctor far.example:                      as `farhaul copy FILE far.example:` goes
+///     farhaul doctor far.example:         as `farhaul copy FILE far.example:` goes
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct DoctorArgs {

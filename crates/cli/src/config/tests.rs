@@ -57,7 +57,7 @@ fn what_is_no_option_is_refused_with_its_place() {
     let misspelt = refused("plain = true\n\ntimeuot = '1s'\n[bench]\nmtu = 9000");
     assert!(misspelt.contains("f, line 3: 'timeuot' is no option here; a similar one is 'timeout'"), "{misspelt}");
     assert!(refused("[bench]\n timeuot = '1s'").contains("f [bench], line 2: 'timeuot'"));
-    assert!(refused("[host.\"a b\"]\nqqqq = 1").contains("'qqqq' is no option here; `farhaul VERB --help`"));
+    assert!(refused("[host.\"a b\"]\nqqqq = 1").contains("'qqqq' is no option here; `farhaul VERB --help-all`"));
     assert!(refused("root = '/'").contains("'root'"), "not an option of connections");
     assert!(refused("[bench]\nroot = '/'").contains("f [bench], line 2: 'root'"));
     assert!(refused("[demo]\nrate = '1mbit'").contains("[demo]"));

@@ -22,10 +22,10 @@ pub(crate) struct NamesOptions {
     /// The names are relative to the only source, and arrive at the same place below the target. Directories on the way are made.
     /// A directory among the names is copied with its contents by -r or -a. Empty lines, and those that begin with # or ;, are
     /// left out.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) files_from: Option<PathBuf>,
     /// Names in the list end with a NUL character, as `find -print0` writes them
-    #[arg(short = '0', long, requires = "files_from")]
+    #[arg(short = '0', long, requires = "files_from", hide_short_help = true)]
     from0: bool,
 }
 

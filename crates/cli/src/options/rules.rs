@@ -20,16 +20,16 @@ pub(crate) struct RulesOptions {
     #[arg(short, long)]
     pub(crate) archive: bool,
     /// Keep the numbers of users and groups instead of their names
-    #[arg(long, requires = "archive")]
+    #[arg(long, requires = "archive", hide_short_help = true)]
     numeric_ids: bool,
     /// Files not to send, because the target has them
-    #[arg(long, value_enum, value_name = "RULE", default_value_t = SkipRule::SizeTime)]
+    #[arg(long, value_enum, value_name = "RULE", default_value_t = SkipRule::SizeTime, hide_short_help = true)]
     skip: SkipRule,
     /// Remove from the target directories what the source lacks, once everything has arrived
     #[arg(long)]
     delete: bool,
     /// Remove nothing if it would be more than so many entries [default: no limit]
-    #[arg(long, value_name = "N", requires = "delete")]
+    #[arg(long, value_name = "N", requires = "delete", hide_short_help = true)]
     max_delete: Option<u64>,
     /// Change nothing, and list what would change
     #[arg(short = 'n', long)]
@@ -38,35 +38,35 @@ pub(crate) struct RulesOptions {
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
     /// Copy all the same what --exclude matches
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", hide_short_help = true)]
     include: Vec<String>,
     /// Read such patterns from a file, as a .gitignore file has them
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     exclude_from: Vec<PathBuf>,
     /// Copy only the I-th of N parts of the files, so that N runs on any machines together copy each file once: 3/8
     ///
     /// The bytes of a file's path decide its part. Every run makes all directories. The target must be a directory: TARGET/.
-    #[arg(long, value_name = "I/N", conflicts_with = "delete")]
+    #[arg(long, value_name = "I/N", conflicts_with = "delete", hide_short_help = true)]
     pub(crate) shard: Option<Shard>,
     /// When files are synced to the disk: file: before they get their names; chunk: also while they arrive
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = SyncRule::File)]
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = SyncRule::File, hide_short_help = true)]
     fsync: SyncRule,
     /// Read each file again from the disk before it gets its name
-    #[arg(long, value_enum, value_name = "WHERE")]
+    #[arg(long, value_enum, value_name = "WHERE", hide_short_help = true)]
     verify: Option<Verify>,
     /// Write the digests of all files to this file, as b3sum prints them; `farhaul verify` compares them
     ///
     /// Files that the target has are read by both sides then, as by --skip digest.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) manifest: Option<PathBuf>,
     /// Take times for the same that are no farther apart: 2s. A file system that keeps times coarsely, as FAT, is found out without it
-    #[arg(long, value_name = "TIME", default_value = "0s", hide_default_value = true, value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "0s", hide_default_value = true, value_parser = parse_duration, hide_short_help = true)]
     modify_window: Duration,
     /// Wait up to 9 min while the disk of the target is full, instead of ending the copy
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     wait_for_space: bool,
     /// Accept a file that changes all the time as it was read last, for instance a log
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     allow_changing: bool,
 }
 

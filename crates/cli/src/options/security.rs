@@ -14,14 +14,22 @@ use crate::output::{Output, question};
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Security")]
 pub(crate) struct SecurityOptions {
-    /// Neither encrypt nor authenticate: everybody on the path may read and change the data. Compatible with UDT4
+    /// Neither encrypt nor authenticate, as UDT4: everybody on the path may read and change the data
     #[arg(long, env = "FARHAUL_PLAIN", value_parser = BoolishValueParser::new())]
     pub(crate) plain: bool,
     /// Private key of this side [default: ~/.config/farhaul/key, made on first use]
-    #[arg(long, env = "FARHAUL_KEY", value_name = "FILE")]
+    #[arg(long, env = "FARHAUL_KEY", value_name = "FILE", hide_short_help = true)]
     key: Option<PathBuf>,
     /// Cipher of the connections; both sides must have it in common [default: the fastest on this processor]
-    #[arg(long, env = "FARHAUL_CIPHER", value_name = "NAME", value_enum, default_value_t, hide_default_value = true)]
+    #[arg(
+        long,
+        env = "FARHAUL_CIPHER",
+        value_name = "NAME",
+        value_enum,
+        default_value_t,
+        hide_default_value = true,
+        hide_short_help = true
+    )]
     cipher: Cipher,
 }
 
@@ -30,10 +38,17 @@ pub(crate) struct SecurityOptions {
 #[command(next_help_heading = "Security")]
 pub(crate) struct ServerKeys {
     /// Fingerprint of the server's key, SHA256:… [default: what known_hosts says]
-    #[arg(long, value_name = "FINGERPRINT", value_parser = fingerprint)]
+    #[arg(long, value_name = "FINGERPRINT", value_parser = fingerprint, hide_short_help = true)]
     host_key: Option<String>,
     /// What to do about a server whose key is not known
-    #[arg(long, env = "FARHAUL_HOST_KEY_POLICY", value_name = "POLICY", value_enum, default_value_t)]
+    #[arg(
+        long,
+        env = "FARHAUL_HOST_KEY_POLICY",
+        value_name = "POLICY",
+        value_enum,
+        default_value_t,
+        hide_short_help = true
+    )]
     host_key_policy: UnknownKeys,
 }
 

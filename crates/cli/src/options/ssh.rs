@@ -14,96 +14,42 @@ struct Words(Vec<String>);
 #[command(next_help_heading = "SSH")]
 pub(crate) struct SshOptions {
     /// Command that reaches the remote host, with its options: 'ssh -p 2222'
-    #[arg(long, env = "FARHAUL_SSH", value_name = "COMMAND", default_value = "ssh", value_parser = words)]
+    #[arg(long, env = "FARHAUL_SSH", value_name = "COMMAND", default_value = "ssh", value_parser = words, hide_short_help = true)]
     ssh: Words,
-    /// Port of the SSH server, as for scp
+    /// Port of the SSH server
     #[arg(short = 'P', value_name = "PORT")]
     port: Option<u16>,
     /// Private key for ssh
     #[arg(short = 'i', value_name = "FILE")]
     identity: Option<PathBuf>,
     /// Jump hosts on the way, with commas
-    #[arg(short = 'J', value_name = "HOST")]
+    #[arg(short = 'J', value_name = "HOST", hide_short_help = true)]
     jump: Option<String>,
     /// Option for ssh, as in its configuration file
-    #[arg(short = 'o', value_name = "NAME=VALUE")]
+    #[arg(short = 'o', value_name = "NAME=VALUE", hide_short_help = true)]
     option: Vec<String>,
     /// Program on the remote host [default: the copy of --install, then farhaul on its PATH]
-    #[arg(long, env = "FARHAUL_REMOTE_PATH", value_name = "PATH")]
+    #[arg(long, env = "FARHAUL_REMOTE_PATH", value_name = "PATH", hide_short_help = true)]
     remote_path: Option<String>,
     /// UDP ports for the remote program: 50000-50100 [default: any]
-    #[arg(long, env = "FARHAUL_PORT_RANGE", value_name = "LOW-HIGH", value_parser = ports)]
+    #[arg(long, env = "FARHAUL_PORT_RANGE", value_name = "LOW-HIGH", value_parser = ports, hide_short_help = true)]
     port_range: Option<(u16, u16)>,
 }
 
-/// Options of copies over SSH.
+/// The way to a program of this version on a remote host.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "SSH")]
-pub(crate) struct SshCopyOptions {
+pub(crate) struct SshProgramOptions {
     #[command(flatten)]
     way: SshOptions,
-    /// If the remote host lacks the program of this version, copy this one into the cache folder of the user there
-    #[arg(long)]
-    install: bool,
-    /// Fail if UDP is blocked, instead of copying through the SSH connection
-    #[arg(long)]
-    no_fallback: bool,
-    /// Go on when ssh ends in the middle of the copy; needs UDP
+    /// Copy this program to the remote host, if it lacks one of this version
     ///
-    /// Without it, the end of ssh ends the copy on both hosts. The remote program ends with the copy in any case, or if it has heard
-    /// nothing for --timeout.
-    #[arg(long)]
-    detach: bool,
-}
-
-/// Options of commands over SSH. The short ones are those of ssh.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "SSH")]
-pub(crate) struct SshCommandOptions {
-    /// Command that reaches the remote host, with its options: 'ssh -p 2222'
-    #[arg(long, env = "FARHAUL_SSH", value_name = "COMMAND", default_value = "ssh", value_parser = words)]
-    ssh: Words,
-    /// Port of the SSH server
-    #[arg(short = 'p', value_name = "PORT")]
-    port: Option<u16>,
-    /// Private key for ssh
-    #[arg(short = 'i', value_name = "FILE")]
-    identity: Option<PathBuf>,
-    /// Jump hosts on the way, with commas
-    #[arg(short = 'J', value_name = "HOST")]
-    jump: Option<String>,
-    /// Option for ssh, as in its configuration file
-    #[arg(short = 'o', value_name = "NAME=VALUE")]
-    option: Vec<String>,
-    /// Program on the remote host [default: the copy of --install, then farhaul on its PATH]
-    #[arg(long, env = "FARHAUL_REMOTE_PATH", value_name = "PATH")]
-    remote_path: Option<String>,
-    /// UDP ports for the remote program: 50000-50100 [default: any]
-    #[arg(long, env = "FARHAUL_PORT_RANGE", value_name = "LOW-HIGH", value_parser = ports)]
-    port_range: Option<(u16, u16)>,
-    /// If the remote host lacks the program of this version, copy this one into the cache folder of the user there
+    /// It goes into the cache folder of the user there.
     #[arg(long)]
     install: bool,
     /// Fail if UDP is blocked, instead of going through the SSH connection
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_fallback: bool,
-}
-
-impl SshCommandOptions {
-    /// How ssh reaches the remote host. This program is the one to install.
-    pub(crate) fn way(&self) -> Ssh {
-        let mut way = Ssh::default();
-        way.command.clone_from(&self.ssh.0);
-        way.port = self.port;
-        way.identity.clone_from(&self.identity);
-        way.jump.clone_from(&self.jump);
-        way.options.clone_from(&self.option);
-        way.remote_path.clone_from(&self.remote_path);
-        way.port_range = self.port_range;
-        way.install = self.install.then(std::env::current_exe).and_then(Result::ok);
-        way.no_fallback = self.no_fallback;
-        way
-    }
 }
 
 impl SshOptions {
@@ -121,13 +67,12 @@ impl SshOptions {
     }
 }
 
-impl SshCopyOptions {
-    /// How ssh reaches the remote host, and what a copy does there. This program is the one to install.
+impl SshProgramOptions {
+    /// How ssh reaches the remote host. This program is the one to install.
     pub(crate) fn way(&self) -> Ssh {
         let mut way = self.way.way();
         way.install = self.install.then(std::env::current_exe).and_then(Result::ok);
         way.no_fallback = self.no_fallback;
-        way.detach = self.detach;
         way
     }
 }

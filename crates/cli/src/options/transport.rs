@@ -24,7 +24,7 @@ use crate::values::{some_rate, some_time};
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Transport {
     /// Congestion controller and its options; `farhaul controllers` lists them [default: the protocol's]
-    #[arg(long, env = "FARHAUL_CONTROLLER", value_name = "NAME[:K=V,…]")]
+    #[arg(long, env = "FARHAUL_CONTROLLER", value_name = "NAME[:K=V,…]", hide_short_help = true)]
     controller: Option<Spec>,
     /// Wire protocol and its options; `farhaul protocols` lists them
     #[arg(
@@ -32,34 +32,37 @@ pub(crate) struct Transport {
         env = "FARHAUL_PROTOCOL",
         value_name = "NAME[:K=V,…]",
         default_value = protocols()[0].name,
-        value_parser = ProtocolParser
+        value_parser = ProtocolParser,
+        hide_short_help = true
     )]
     protocol: ProtocolChoice,
-    /// Cap on the rate, headers and retransmissions included: 950mbit. Who sends the files of a copy keeps it. For protocols
-    /// without congestion control it is the rate of this side, and auto finds it [default: auto]
+    /// Cap on the rate, headers and retransmissions included: 950mbit [default: auto]
+    ///
+    /// Who sends the files of a copy keeps it. For protocols without congestion control it is the rate of this side, and auto finds
+    /// it.
     #[arg(long, visible_alias = "bwlimit", env = "FARHAUL_RATE", value_name = "RATE", value_parser = cap, help_heading = None)]
     rate: Option<Cap>,
     /// Give way to all other traffic, in both directions: the controller ledbat in place of --controller, and a low priority for processor and disk
-    #[arg(long, env = "FARHAUL_BACKGROUND", value_parser = BoolishValueParser::new(), help_heading = None)]
+    #[arg(long, env = "FARHAUL_BACKGROUND", value_parser = BoolishValueParser::new(), help_heading = None, hide_short_help = true)]
     pub(crate) background: bool,
     /// Largest packet in bytes, IP and UDP headers included; the smaller value of the two sides applies [default: found by
     /// probes]
-    #[arg(long, env = "FARHAUL_MTU", value_name = "BYTES", value_parser = packet_size)]
+    #[arg(long, env = "FARHAUL_MTU", value_name = "BYTES", value_parser = packet_size, hide_short_help = true)]
     mtu: Option<u32>,
     /// Cap on each buffer: 64MiB [default: sized to the path]
-    #[arg(long, env = "FARHAUL_BUFFER", value_name = "SIZE")]
+    #[arg(long, env = "FARHAUL_BUFFER", value_name = "SIZE", hide_short_help = true)]
     pub(crate) buffer: Option<ByteSize>,
     /// Give up a connection after the peer has been silent this long
-    #[arg(long, env = "FARHAUL_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = some_time)]
+    #[arg(long, env = "FARHAUL_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = some_time, hide_short_help = true)]
     pub(crate) timeout: Duration,
     /// Give up connecting after this long
-    #[arg(long, env = "FARHAUL_CONNECT_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = some_time)]
+    #[arg(long, env = "FARHAUL_CONNECT_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = some_time, hide_short_help = true)]
     pub(crate) connect_timeout: Duration,
     /// Begin every connection anew, without what the last one found of its path, and keep nothing for the next
-    #[arg(long, env = "FARHAUL_NO_PATH_MEMORY", value_parser = BoolishValueParser::new())]
+    #[arg(long, env = "FARHAUL_NO_PATH_MEMORY", value_parser = BoolishValueParser::new(), hide_short_help = true)]
     no_path_memory: bool,
     /// Write the connection's metrics to this file 50 times a second, as a qlog-like JSON sequence
-    #[arg(long, env = "FARHAUL_TRACE", value_name = "FILE")]
+    #[arg(long, env = "FARHAUL_TRACE", value_name = "FILE", hide_short_help = true)]
     pub(crate) trace: Option<PathBuf>,
     /// Print one JSON record per line: start, interval, file, warning, end
     #[arg(long, env = "FARHAUL_JSON", value_parser = BoolishValueParser::new(), help_heading = None)]

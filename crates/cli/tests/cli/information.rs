@@ -77,7 +77,7 @@ fn protocols_are_listed_with_their_modes_and_options() {
 #[test]
 fn every_protocol_is_in_the_help_and_the_completions() {
     let Value::Array(names) = names(&farhaul(&["protocols", "--json"])) else { panic!("a list") };
-    let texts = [&["bench", "--help"][..], &["completions", "bash"], &["man", "bench"]]
+    let texts = [&["bench", "--help-all"][..], &["completions", "bash"], &["man", "bench"]]
         .map(|arguments| String::from_utf8(farhaul(arguments).stdout).unwrap());
     for name in names.iter().map(|name| name.as_str().unwrap()) {
         for text in &texts {

@@ -203,7 +203,7 @@ fn a_server_that_breaks_off_in_the_opening_is_lost_and_was_in_no_transfer() {
 #[test]
 fn the_help_and_its_examples_name_the_secret_of_the_original_programs() {
     for verb in ["copy", "serve"] {
-        let run = farhaul(&[verb, "--help"]);
+        let run = farhaul(&[verb, "--help-all"]);
         run.succeeds();
         let help = String::from_utf8_lossy(&run.stdout);
         assert!(help.contains("--protocol tsunami:secret=kitten"), "{help}");

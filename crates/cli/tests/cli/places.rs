@@ -48,7 +48,7 @@ fn names_of_any_bytes_are_copied_both_ways() {
     assert_eq!(fs::read(Path::new(&root).join(name)).unwrap(), b"content");
     farhaul(&["copy", "--plain", &format!("{url}100%25bad%FF"), &back]).succeeds();
     assert_eq!(fs::read(Path::new(&back).join(name)).unwrap(), b"content");
-    farhaul(&["copy", "--plain", &format!("{url}100%zz"), &back]).fails(2, &["--help"]);
+    farhaul(&["copy", "--plain", &format!("{url}100%zz"), &back]).fails(2, &["--help-all"]);
 }
 
 #[test]

@@ -12,9 +12,9 @@ use crate::process::{Run, Scratch, Server, Started, farhaul, farhaul_where, reco
 fn a_command_line_that_cannot_be_read_is_answered_in_one_line_with_the_next_step() {
     for (arguments, words) in [
         (&["pipe", "--plain"][..], &["--listen", "--connect"][..]),
-        (&["relay"], &["--listen", "--to", "farhaul relay --help"]),
-        (&["bench", "--intervall", "3"], &["--intervall", "'--interval'", "farhaul bench --help"]),
-        (&["bench", "--plain", "--connect"], &["--connect", "farhaul bench --help"]),
+        (&["relay"], &["--listen", "--to", "farhaul relay --help-all"]),
+        (&["bench", "--intervall", "3"], &["--intervall", "'--interval'", "farhaul bench --help-all"]),
+        (&["bench", "--plain", "--connect"], &["--connect", "farhaul bench --help-all"]),
         (&["nosuch"], &["nosuch", "farhaul --help"]),
         (&["copy", "--plain", "one"], &["DST", "farhaul copy --help"]),
         (&["man", "nosuch"], &["nosuch", "farhaul --help"]),

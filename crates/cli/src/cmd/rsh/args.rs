@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use crate::exit::Fault;
-use crate::options::{SshCommandOptions, Transport};
+use crate::options::{SshProgramOptions, Transport};
 
 /// Run a command on a remote host over UDP, in the place of ssh
 ///
@@ -24,6 +24,7 @@ use crate::options::{SshCommandOptions, Transport};
 #[command(
     verbatim_doc_comment,
     args_override_self = true,
+    mut_arg("port", |port| port.short('p')),
     override_usage = "farhaul rsh [OPTIONS] [USER@]HOST COMMAND…"
 )]
 pub(crate) struct RshArgs {
@@ -46,7 +47,7 @@ pub(crate) struct RshArgs {
     #[arg(short = 'q')]
     pub(super) quiet: bool,
     #[command(flatten)]
-    pub(super) ssh: SshCommandOptions,
+    pub(super) ssh: SshProgramOptions,
     #[command(flatten)]
     pub(super) passed_on: PassedOn,
     #[command(flatten)]
@@ -63,34 +64,34 @@ pub(super) struct PassedOn {
     #[arg(short = 'l', value_name = "USER")]
     user: Option<String>,
     /// Settings of ssh, in place of those of this user
-    #[arg(short = 'F', value_name = "FILE")]
+    #[arg(short = 'F', value_name = "FILE", hide_short_help = true)]
     settings: Option<String>,
     /// Address to call from
-    #[arg(short = 'b', value_name = "ADDRESS")]
+    #[arg(short = 'b', value_name = "ADDRESS", hide_short_help = true)]
     bind: Option<String>,
     /// Ciphers of ssh
-    #[arg(short = 'c', value_name = "NAMES")]
+    #[arg(short = 'c', value_name = "NAMES", hide_short_help = true)]
     ciphers: Option<String>,
     /// Authentication codes of ssh
-    #[arg(short = 'm', value_name = "NAMES")]
+    #[arg(short = 'm', value_name = "NAMES", hide_short_help = true)]
     codes: Option<String>,
     /// Log in over IPv4 alone
-    #[arg(short = '4')]
+    #[arg(short = '4', hide_short_help = true)]
     ipv4: bool,
     /// Log in over IPv6 alone
-    #[arg(short = '6')]
+    #[arg(short = '6', hide_short_help = true)]
     ipv6: bool,
     /// Forward the agent of ssh
-    #[arg(short = 'A')]
+    #[arg(short = 'A', hide_short_help = true)]
     agent: bool,
     /// Forward no agent
-    #[arg(short = 'a')]
+    #[arg(short = 'a', hide_short_help = true)]
     no_agent: bool,
     /// Forward credentials of GSSAPI
-    #[arg(short = 'K')]
+    #[arg(short = 'K', hide_short_help = true)]
     credentials: bool,
     /// Forward no credentials
-    #[arg(short = 'k')]
+    #[arg(short = 'k', hide_short_help = true)]
     no_credentials: bool,
     /// Have ssh say what it does; repeat for more
     #[arg(short = 'v', action = clap::ArgAction::Count)]

@@ -22,7 +22,8 @@ use crate::values::HostPort;
 ///
 /// With --plain, everybody who reaches the port may read and write. With --plain and --protocol tsunami or rbudp it also serves the clients of the original programs, read only and not verified:
 ///
-///     farhaul serve --plain --protocol tsunami:secret=kitten --root /data --listen :46224
+///     farhaul serve --plain --protocol tsunami:secret=kitten \
+///         --root /data --listen :46224
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ServeArgs {
@@ -40,7 +41,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Do not have the kernel confine the server to its root (Landlock), keep its capabilities and core dumps
-    #[arg(long, env = "FARHAUL_UNCONFINED", value_parser = clap::builder::BoolishValueParser::new())]
+    #[arg(long, env = "FARHAUL_UNCONFINED", value_parser = clap::builder::BoolishValueParser::new(), hide_short_help = true)]
     pub(crate) unconfined: bool,
     /// Refuse copies to this server
     #[arg(long, env = "FARHAUL_READ_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
@@ -49,16 +50,16 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "FARHAUL_MAX_SESSIONS", value_name = "N", default_value_t = 64, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) max_sessions: usize,
     /// End a session that moves less than 64 kB in this time, so that it holds no place for ever; 0s: never
-    #[arg(long, env = "FARHAUL_IDLE_TIMEOUT", value_name = "TIME", default_value = "15min", value_parser = parse_duration)]
+    #[arg(long, env = "FARHAUL_IDLE_TIMEOUT", value_name = "TIME", default_value = "15min", value_parser = parse_duration, hide_short_help = true)]
     pub(crate) idle_timeout: Duration,
     /// Serve a root with private keys below it, such as a home directory, to callers that nobody knows
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) expose_private_keys: bool,
     /// Report progress at this interval: 1s [default: none]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, hide_short_help = true)]
     pub(crate) interval: Option<Duration>,
     /// Serve figures for Prometheus at http://ADDR/metrics, unencrypted: HOST:PORT, or :PORT for this machine alone
-    #[arg(long, env = "FARHAUL_METRICS", value_name = "ADDR", value_parser = metrics_address)]
+    #[arg(long, env = "FARHAUL_METRICS", value_name = "ADDR", value_parser = metrics_address, hide_short_help = true)]
     pub(crate) metrics: Option<HostPort>,
     #[command(flatten)]
     pub(crate) transport: Transport,
