@@ -49,7 +49,7 @@ pub unsafe extern "C" fn farhaul_key_load(
         let path = Path::new(unsafe { argument::path(path, "path") }?);
         let missing = || Fault::new(FarhaulResult::NotFound, format!("there is no key in {}", path.display()));
         fs::metadata(path).map_err(|_| missing())?;
-        Ok(FarhaulKey::of(identity::existing(Some(path))?.ok_or_else(missing)?))
+        Ok(FarhaulKey::of(identity::existing(Some(path)).map_err(farhaul_transfer::Error::from)?.ok_or_else(missing)?))
     })
 }
 

@@ -21,6 +21,7 @@ use std::thread;
 use farhaul::security::{AuthorizedKeys, Cipher, KeyPair, NotAdmitted, PublicKey, Security, Trust};
 use farhaul::{Endpoint, Stream, probe};
 use farhaul_disk::HeldDirectories;
+use farhaul_keys::{Permit, Usages, read_trusted};
 use farhaul_session::AbortCode;
 use farhaul_udp::Clock;
 
@@ -30,7 +31,6 @@ pub use self::who::Who;
 use self::refusal::{Cause, Refusal};
 use crate::error::{Code, Error};
 use crate::event::Events;
-use crate::keys::{Permit, Usages, read_trusted};
 use crate::quota::{self, Quota};
 
 /// Refusals that may wait to be reported. Further ones are only counted.

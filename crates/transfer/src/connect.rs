@@ -7,12 +7,12 @@ use std::thread;
 
 use farhaul::security::SecurityFault;
 use farhaul::{ConnectionLost, Endpoint, Error as ConnectionError, Stream};
+use farhaul_keys::Server;
 
 use crate::bond::Further;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::{Event, Waiting};
-use crate::keys::Server;
 use crate::location::HostPort;
 use crate::settings::Settings;
 

@@ -103,6 +103,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl From<farhaul_keys::Error> for Error {
+    fn from(farhaul_keys::Error { code, message, remedy }: farhaul_keys::Error) -> Self {
+        Self { remedy, ..Self::new(code, message) }
+    }
+}
+
 impl From<io::Error> for Error {
     /// For basic resources that the system refuses: threads, local sockets, temporary files.
     fn from(error: io::Error) -> Self {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul::{Rate, Stats};
+use farhaul_keys::Notices;
 use farhaul_session::{Change, Digest, Entry, Failure, ShownPath, Side};
 
 use crate::error::Error;
@@ -159,6 +160,16 @@ impl Events {
     /// Tells it of something that people may want to know.
     pub fn note(&self, message: &str) {
         self.send(&Event::Note(message));
+    }
+}
+
+impl Notices for Events {
+    fn note(&self, message: &str) {
+        Self::note(self, message);
+    }
+
+    fn warn(&self, message: &str) {
+        Self::warn(self, message);
     }
 }
 

@@ -33,9 +33,7 @@ mod environment;
 mod error;
 pub mod event;
 mod files;
-pub mod keys;
 pub mod limit;
-pub mod lists;
 mod location;
 pub mod manifest_file;
 mod mux;
@@ -56,6 +54,7 @@ pub use copy::Copy;
 pub use environment::Environment;
 pub use error::{Code, Error, Owner, code_of};
 pub use event::{Event, Events, Observer};
+pub use farhaul_keys::{self as keys, lists};
 pub use files::{
     AsyncRemoteWriter, Entries, PutOptions, RemoteFile, RemoteFiles, RemoteHost, RemotePlace, RemoteWriter,
     TreeEntries, TreeItem,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use farhaul_session::{CHUNK_LEN, ChunkDigests, ChunkHasher, Digest};
 
-use crate::lists::{unmarked, without_end};
+use farhaul_keys::lists::{unmarked, without_end};
 
 /// Bytes per read.
 const BLOCK: usize = 1 << 20;

@@ -38,6 +38,7 @@ use std::time::Duration;
 use farhaul::security::PlainClients;
 use farhaul::{Listener, Stream};
 use farhaul_disk::{Directory, DiskSource, DiskStore, HeldDirectories, Place, Reach, Right, Selection, Wording};
+use farhaul_keys::Permit;
 use farhaul_session::{AbortCode, Pull, Push, Request, ShownPath};
 use farhaul_units::Rate;
 
@@ -57,7 +58,6 @@ use crate::copy::partial::Target;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Event;
-use crate::keys::Permit;
 use crate::quota::Quota;
 use crate::report::Report;
 use crate::session::file::{Holding, ends, lock_wait, patience};

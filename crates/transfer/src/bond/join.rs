@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul::Stream;
+use farhaul_keys::Server;
 use farhaul_session::{Bonding, Join, JoinAnswer, MAX_FLOWS, Token};
 use farhaul_units::Instant;
 
@@ -16,7 +17,6 @@ use crate::connect::Calling;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::event::Events;
-use crate::keys::Server;
 use crate::processor::BusiestThread;
 use crate::settings::Settings;
 

@@ -7,13 +7,13 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul::{Endpoint, Stream};
+use farhaul_keys::Server;
 use farhaul_units::Instant;
 
 use crate::bond::Further;
 use crate::connect::Calling;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
-use crate::keys::Server;
 use crate::settings::Settings;
 use crate::text::time;
 

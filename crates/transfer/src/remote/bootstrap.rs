@@ -16,6 +16,7 @@ use std::time::Duration;
 use farhaul::Endpoint;
 use farhaul::security::{KeyPair, Pinned, PublicKey, Security};
 use farhaul_disk::{DiskSource, DiskStore, Reach, Selection, Unguarded, Wording};
+use farhaul_keys::identity;
 use farhaul_session::{AbortCode, Pull, Request, ShownPath, escape};
 
 use self::job::Job;
@@ -31,7 +32,6 @@ use crate::copy::partial::Target;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Events;
-use crate::keys::identity;
 use crate::mux::{Gone, Mux, MuxStream};
 use crate::rsh;
 use crate::serve::hosting::Hosting;

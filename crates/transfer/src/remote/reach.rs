@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use farhaul::security::{KeyPair, PublicKey};
+use farhaul_keys::{Server, identity};
 use farhaul_session::{Bonding, Rules};
 
 use super::attempt::{Attempt, NoUdp, OverUdp};
@@ -17,7 +18,6 @@ use crate::bond::{BondedStream, First, Flows, Further};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::{Event, Waiting};
-use crate::keys::{Server, identity};
 use crate::mux::MuxStream;
 use crate::settings::Settings;
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_disk::MUNGED;
+use farhaul_keys::{Claim, Permit};
 use farhaul_session::{
     CHUNK_LEN, Change, Chunk, ChunkDigest, Commit, Digest, Ending, Entry, EntryId, Failure, Figures, KnownChunk,
     Leftover, Made, NameList, Next, RelPath, Scratch, ShownPath, Source, Stamp, Store, Verdict,
 };
 use farhaul_udp::Clock;
 
-use crate::keys::{Claim, Permit};
 use crate::session::file::Holding;
 
 /// A source or store, and the permit of the session.
@@ -294,8 +294,8 @@ mod tests {
     use farhaul_session::{Attribute, EntryKind, FailCode, Kept, MemoryStore, Mtime, Properties, RelPath, Rules};
 
     use super::*;
-    use crate::keys::Usages;
     use farhaul_disk::{Directory, DiskSource, DiskStore};
+    use farhaul_keys::Usages;
 
     #[test]
     fn attributes_and_targets_of_links_count_against_the_bytes_of_a_key() {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use farhaul_disk::{Directory, DiskFiles, Guard, Place, Reach, Right};
+use farhaul_keys::{Claim, Exhausted, Permit};
 use farhaul_session::{
     Abort, FailCode, Failure, FileServer, RelPath, ServicePath, ServiceTotals, SessionError, ShownPath,
 };
@@ -13,7 +14,6 @@ use super::listener::Caller;
 use super::permissions::Client;
 use crate::bond::BondedStream;
 use crate::event::{Event, Events, FileChange};
-use crate::keys::{Claim, Exhausted, Permit};
 use crate::report::{Direction, Report};
 use crate::session::Session;
 use crate::session::file::Working;

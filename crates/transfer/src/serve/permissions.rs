@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use farhaul::security::{Grant, PathGrant};
 use farhaul_disk::{Directory, Held, HeldDirectories, Place, Right};
+use farhaul_keys::{Permit, Usage, Usages};
 use farhaul_session::{AbortCode, RelPath};
 use farhaul_units::Rate;
 
 use crate::admission::Rights;
-use crate::keys::{Permit, Usage, Usages};
 
 const NOT_ADMITTED: &str = "your key is not admitted any more";
 const NO_DELETE: &str = "your key may not delete there: its line in authorized_keys needs path=DIR,delete";

@@ -6,7 +6,7 @@ use farhaul_disk::{Caps, ScratchClaim};
 use farhaul_session::Failure;
 use farhaul_udp::Clock;
 
-use crate::keys::{Claim, Permit};
+use farhaul_keys::{Claim, Permit};
 
 /// The permit of a session, for its store.
 #[derive(Debug)]
@@ -50,8 +50,8 @@ mod tests {
     use farhaul_session::{FailCode, Store};
 
     use super::*;
-    use crate::keys::Usages;
     use farhaul_disk::{Directory, DiskStore};
+    use farhaul_keys::Usages;
 
     #[test]
     fn scratch_files_count_against_the_bytes_of_a_key_as_long_as_they_are_there() {

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use farhaul::security::Cipher;
+use farhaul_keys::{HostKeyPolicy, Server, identity, places};
 
 use crate::admission::{Admission, KeysFile, Service};
 use crate::error::Error;
 use crate::event::Events;
-use crate::keys::{HostKeyPolicy, Server, identity, places};
 
 /// Settings of the protection of connections.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +55,7 @@ impl SecuritySettings {
         let identity = identity::load(self.key.as_deref(), events)?;
         match &self.host_key {
             Some(fingerprint) => Ok(Some(Server::with_fingerprint(name, identity, self.cipher, fingerprint.clone()))),
-            None => Server::known(name, identity, self.cipher, self.host_key_policy.clone()).map(Some),
+            None => Ok(Some(Server::known(name, identity, self.cipher, self.host_key_policy.clone())?)),
         }
     }
 

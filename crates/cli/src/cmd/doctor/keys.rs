@@ -59,7 +59,9 @@ fn private_key(given: Option<&Path>) -> Finding {
     let folder = path.parent().and_then(|folder| fs::metadata(folder).ok()).map(|folder| folder.mode());
     match path.exists() {
         false => judge_key(&path, None, folder),
-        true => judge_key(&path, Some(identity::public(&path).map(|key| key.fingerprint())), folder),
+        true => {
+            judge_key(&path, Some(identity::public(&path).map(|key| key.fingerprint()).map_err(Fault::from)), folder)
+        }
     }
 }
 

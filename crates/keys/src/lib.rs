@@ -1,21 +1,27 @@
-//! Keys: this user's, and those of peers that a connection accepts.
+//! Keys: this user's, those of known servers, and the caps of those of clients.
 //!
 //! | part | owns |
 //! | --- | --- |
 //! | [`identity`] | the user's key, made on first use |
 //! | [`Server`] | what a client expects of the server that it calls |
+//! | [`add_client`], [`read_trusted`] | files of the keys of clients |
 //! | [`Permit`] | the caps of a client's key, over all its sessions |
 //! | [`places`] | where the files of keys are |
 //! | [`trusted_file`] | files that are trusted only if nobody else could have written them |
+//! | [`lists`] | the text of lists and settings that people write |
 
 mod caps;
+mod error;
 mod files;
 pub mod identity;
+pub mod lists;
+mod notices;
 pub mod places;
 mod server;
 pub mod trusted_file;
 
 pub use caps::{Claim, Exhausted, Permit, Usage, Usages};
-pub use files::add_client;
-pub(crate) use files::read_trusted;
+pub use error::Error;
+pub use files::{add_client, read_trusted};
+pub use notices::Notices;
 pub use server::{HostKeyPolicy, Question, Server};

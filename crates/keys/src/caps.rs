@@ -163,7 +163,7 @@ impl Claim {
 
 impl Permit {
     /// The same, whose waits end once the session does.
-    pub(crate) fn ending_by(mut self, ends: Ends) -> Self {
+    pub fn ending_by(mut self, ends: Ends) -> Self {
         self.ends = ends;
         self
     }
@@ -207,7 +207,7 @@ impl Permit {
     }
 
     /// Claims more bytes for something that grows.
-    pub(crate) fn claim_more(&self, bytes: u64, claim: &mut Claim) -> Result<(), Exhausted> {
+    pub fn claim_more(&self, bytes: u64, claim: &mut Claim) -> Result<(), Exhausted> {
         claim.add(self.claim(bytes)?);
         Ok(())
     }
@@ -237,7 +237,7 @@ impl Permit {
     }
 
     /// The same for a whole file that the host copies by itself. It has room for all of it before the first byte.
-    pub(crate) fn charge_copy(&self, bytes: u64, clock: Clock) -> Result<(), Exhausted> {
+    pub fn charge_copy(&self, bytes: u64, clock: Clock) -> Result<(), Exhausted> {
         let (mut claim, mut left) = (self.claim(bytes)?, bytes);
         while left > 0 {
             // Sessions of the key take turns.

@@ -19,11 +19,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
+use farhaul::Code;
 use rustix::fs::{CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, fstat, fstatfs, openat, readlinkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::error::{Code, Error};
+use crate::error::Error;
 
 /// Bits with which others than the owner may write.
 const WRITABLE: u32 = 0o022;

@@ -5,11 +5,12 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use farhaul::Code;
 use farhaul::security::{AuthorizedKeys, KeyPair, PublicKey};
 use zeroize::Zeroizing;
 
 use super::trusted_file;
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::lists;
 
 /// Longest text that is looked at for a key, bytes. A key of Ed25519 in PEM has 119.
@@ -31,7 +32,7 @@ const OPENSSH: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";
 ///
 /// # Errors
 /// It cannot be read, or others than its owner may have written it.
-pub(crate) fn read_trusted(path: &Path) -> Result<Option<String>, Error> {
+pub fn read_trusted(path: &Path) -> Result<Option<String>, Error> {
     let opened = trusted_file::open(path, "says whom to trust").map_err(|why| why.error(path))?;
     let Some(mut file) = opened else { return Ok(None) };
     let mut text = Vec::new();

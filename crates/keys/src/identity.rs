@@ -4,15 +4,16 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use farhaul::Code;
 use farhaul::security::{KeyPair, PublicKey};
 
 use super::files::{self, PRIVATE, PUBLIC, with_suffix};
 use super::places;
-use crate::error::{Code, Error};
-use crate::event::Events;
+use crate::error::Error;
+use crate::notices::Notices;
 
 /// The key in `file`, or the user's own. The user's own is made on first use.
-pub fn load(file: Option<&Path>, events: &Events) -> Result<KeyPair, Error> {
+pub fn load(file: Option<&Path>, events: &impl Notices) -> Result<KeyPair, Error> {
     if let Some(path) = file {
         return files::read_pair(path)?.ok_or_else(|| missing(path));
     }

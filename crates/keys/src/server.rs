@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use farhaul::Code;
 use farhaul::security::{
     Cipher, FirstContact, HostTrust, KeyPair, Known, KnownHosts, Pinned, PublicKey, Security, Trust,
 };
 
 use super::{files, places};
-use crate::error::{Code, Error};
-use crate::event::Events;
+use crate::error::Error;
+use crate::notices::Notices;
 
 /// The command that prints the key of a server, and where a daemon has it.
 const FINGERPRINT: &str = "farhaul key fingerprint";
@@ -182,7 +183,7 @@ impl Server {
     }
 
     /// Remembers the key of a server with which a connection was established, once. A failure is a warning.
-    pub fn remember(&self, events: &Events) {
+    pub fn remember(&self, events: &impl Notices) {
         let Expected::Known { file: Some(file), host, own } = &self.expected else { return };
         let Some((key, known)) = host.seen() else { return };
         if self.settled.set(key).is_err() || known != Known::Nothing || key == *own {
