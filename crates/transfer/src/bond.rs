@@ -12,7 +12,9 @@
 //! | `first` | the first connection, which ssh may carry |
 //! | `outgoing` | the blocks that wait for a flow, and the threads that write |
 //! | `incoming` | the threads that read, and the order of the blocks |
+//! | `threads` | how busy the threads behind it are |
 //! | `join` | the connecting side: further flows |
+//! | [`opening`] | the accepting side: the peer's first message |
 //! | `registry` | the accepting side: whose flow it is |
 //!
 //! **Back-pressure.** A flow whose block lies too far ahead of the stream waits, and its connection holds back the peer's flow.
@@ -23,11 +25,13 @@
 mod first;
 mod incoming;
 mod join;
+pub mod opening;
 mod outgoing;
 mod registry;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -37,10 +41,11 @@ use std::time::Duration;
 
 use farhaul::{ConnectionLost, Error, Rate, Stats, Stream};
 
-pub(crate) use self::first::First;
+pub use self::first::First;
 pub use self::join::{Flows, Further};
 pub use self::registry::Registry;
 use self::shared::{Shared, last_stats, lock};
+pub use self::threads::Threads;
 
 /// A wait for the first connection looks this often whether other flows have joined.
 const SLICE: Duration = Duration::from_millis(50);
@@ -69,12 +74,12 @@ impl BondedStream {
     }
 
     /// The same, however it begins.
-    pub(crate) fn open_from(first: First, received: u64) -> Self {
+    pub fn open_from(first: First, received: u64) -> Self {
         Self::new(first, true, received)
     }
 
     /// A stream over this one alone.
-    pub(crate) fn only(first: First) -> Self {
+    pub fn only(first: First) -> Self {
         Self::new(first, false, 0)
     }
 
@@ -86,7 +91,8 @@ impl BondedStream {
         &self.0.0
     }
 
-    pub(crate) fn first(&self) -> &First {
+    /// What it begins as.
+    pub fn first(&self) -> &First {
         &self.shared().first
     }
 
@@ -96,7 +102,7 @@ impl BondedStream {
     }
 
     /// A connection over UDP that carries it, for the peer's keys: the first one, or a flow that has joined.
-    pub(crate) fn any_connection(&self) -> Option<Stream> {
+    pub fn any_connection(&self) -> Option<Stream> {
         self.connection().cloned().or_else(|| self.shared().joined().first().map(|flow| flow.stream.clone()))
     }
 

@@ -89,7 +89,19 @@ impl<'a> Calling<'a> {
 
     /// What opens further flows to the peer of `first`, which this has connected.
     pub fn further(&self, first: &Stream) -> Further {
-        Further::like(self, first)
+        let (settings, server, peer) = (self.settings.clone(), self.server.clone(), first.peer_addr());
+        let (environment, events) = (self.environment.clone(), self.environment.events.clone());
+        let cancellation = environment.cancellation.clone();
+        let opens = move || {
+            let calling = Calling { server: server.clone(), ..Calling::with(&environment, &settings, None) };
+            calling.connect_again(peer).map_err(|error| error.to_string())
+        };
+        let warns = move |why: &str| {
+            if !cancellation.is_requested() {
+                events.warn(why);
+            }
+        };
+        Further::new(opens, warns)
     }
 
     /// Connects to all of `peers` at once, from a port each. The first one that answers wins. Returns its port, too.

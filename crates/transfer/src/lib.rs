@@ -49,6 +49,7 @@ pub mod settings;
 pub mod text;
 mod throttle;
 
+pub use bond::Threads;
 pub use cancel::Cancellation;
 pub use copy::Copy;
 pub use environment::Environment;
@@ -61,7 +62,6 @@ pub use files::{
 };
 pub use limit::Limit;
 pub use location::{HostPort, Location, OriginalPlace, Scheme, ServerPlace, SshPlace, What};
-pub use processor::Threads;
 pub use remote::Ssh;
 pub use report::Report;
 pub use settings::Settings;

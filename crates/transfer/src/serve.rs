@@ -22,7 +22,6 @@ pub(crate) mod hosting;
 mod idle;
 pub mod listener;
 mod older;
-pub(crate) mod opening;
 mod permissions;
 mod places;
 mod plain;

@@ -9,7 +9,7 @@ use crate::mux::MuxStream;
 
 /// The first carrier of a stream. Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) enum First {
+pub enum First {
     /// A connection over UDP.
     Connection(Stream),
     /// The pipes of ssh, and the address of the peer, as far as it is known.
@@ -34,7 +34,7 @@ macro_rules! either {
 
 impl First {
     /// The connection over UDP, if it is one.
-    pub(crate) const fn connection(&self) -> Option<&Stream> {
+    pub const fn connection(&self) -> Option<&Stream> {
         match self {
             Self::Connection(stream) => Some(stream),
             Self::Ssh(..) => None,
@@ -42,7 +42,7 @@ impl First {
     }
 
     /// The address of the peer. Nobody has the unspecified one, which stands for one that ssh does not tell.
-    pub(crate) fn peer_addr(&self) -> SocketAddr {
+    pub fn peer_addr(&self) -> SocketAddr {
         match self {
             Self::Connection(stream) => stream.peer_addr(),
             Self::Ssh(_, peer) => peer.unwrap_or_else(|| (Ipv4Addr::UNSPECIFIED, 0).into()),
@@ -50,34 +50,49 @@ impl First {
     }
 
     /// Waits until the peer uses it. Returns whether it does.
-    pub(crate) fn wait_until_begun(&self) -> bool {
+    pub fn wait_until_begun(&self) -> bool {
         match self {
             Self::Connection(_) => true,
             Self::Ssh(stream, _) => stream.wait_until_begun(),
         }
     }
 
-    pub(crate) fn send(&self, data: &[u8]) -> Result<usize, Error> {
+    /// Takes as much of `data` as fits, as [`Stream::send`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn send(&self, data: &[u8]) -> Result<usize, Error> {
         either!(self, stream => stream.send(data))
     }
 
-    pub(crate) fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
+    /// Moves received bytes into `out`, as [`Stream::recv`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
         either!(self, stream => stream.recv(out))
     }
 
-    pub(crate) fn set_read_timeout(&self, timeout: Option<Duration>) {
+    /// Sets the longest wait of a receiving call.
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) {
         either!(self, stream => stream.set_read_timeout(timeout));
     }
 
-    pub(crate) fn set_write_timeout(&self, timeout: Option<Duration>) {
+    /// Sets the longest wait of a sending call.
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) {
         either!(self, stream => stream.set_write_timeout(timeout));
     }
 
-    pub(crate) fn finish(&self) -> Result<(), Error> {
+    /// Waits until the peer has everything, and closes.
+    ///
+    /// # Errors
+    /// The stream is lost.
+    pub fn finish(&self) -> Result<(), Error> {
         either!(self, stream => stream.finish())
     }
 
-    pub(crate) fn finish_in_background(&self) {
+    /// Closes once the peer has everything. Never waits.
+    pub fn finish_in_background(&self) {
         match self {
             Self::Connection(stream) => stream.finish_in_background(),
             // What was taken arrives first.
@@ -85,37 +100,55 @@ impl First {
         }
     }
 
-    pub(crate) fn has_half_close(&self) -> Result<bool, Error> {
+    /// Whether each direction can end alone.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub fn has_half_close(&self) -> Result<bool, Error> {
         self.connection().map_or(Ok(true), Stream::has_half_close)
     }
 
-    pub(crate) fn finish_sending(&self) -> Result<(), Error> {
+    /// Ends this side's direction.
+    ///
+    /// # Errors
+    /// The stream is lost, or has ended.
+    pub fn finish_sending(&self) -> Result<(), Error> {
         either!(self, stream => stream.finish_sending())
     }
 
-    pub(crate) fn wait_until_closed(&self) -> Result<(), Error> {
+    /// Waits until the stream has closed.
+    ///
+    /// # Errors
+    /// It is lost.
+    pub fn wait_until_closed(&self) -> Result<(), Error> {
         either!(self, stream => stream.wait_until_closed())
     }
 
-    pub(crate) fn close(&self) {
+    /// Ends the stream at once, in both directions.
+    pub fn close(&self) {
         either!(self, stream => stream.close());
     }
 
-    pub(crate) fn abort(&self) {
+    /// Ends the stream at once, because this side cannot go on.
+    pub fn abort(&self) {
         either!(self, stream => stream.abort());
     }
 
-    pub(crate) fn set_max_rate(&self, rate: Option<Rate>) -> Result<(), Error> {
+    /// Caps the sending rate from now on.
+    ///
+    /// # Errors
+    /// A cap of zero, or the protocol cannot change it.
+    pub fn set_max_rate(&self, rate: Option<Rate>) -> Result<(), Error> {
         either!(self, stream => stream.set_max_rate(rate))
     }
 
     /// Replaces the congestion controller. Ssh has that of TCP.
-    pub(crate) fn set_controller(&self, name: &str) -> Result<(), Error> {
+    pub fn set_controller(&self, name: &str) -> Result<(), Error> {
         self.connection().map_or(Ok(()), |stream| stream.set_controller(name))
     }
 
     /// Ends the calls that wait, now and from now on.
-    pub(crate) fn cancel(&self) {
+    pub fn cancel(&self) {
         match self {
             Self::Connection(stream) => stream.canceller().cancel(),
             Self::Ssh(stream, _) => stream.cancel(),
@@ -123,24 +156,33 @@ impl First {
     }
 
     /// Flows carry the stream from now on.
-    pub(crate) fn rest(&self) {
+    pub fn rest(&self) {
         if let Self::Ssh(stream, _) = self {
             stream.rest();
         }
     }
 
-    pub(crate) fn is_cancelled(&self) -> bool {
+    /// Whether the calls that wait have ended.
+    pub fn is_cancelled(&self) -> bool {
         either!(self, stream => stream.is_cancelled())
     }
 
-    pub(crate) fn ending(&self) -> Result<Option<ConnectionLost>, Error> {
+    /// How the stream has ended; `None` while it goes on.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub fn ending(&self) -> Result<Option<ConnectionLost>, Error> {
         match self {
             Self::Connection(stream) => stream.ending(),
             Self::Ssh(stream, _) => Ok(stream.ending()),
         }
     }
 
-    pub(crate) fn stats(&self) -> Result<Stats, Error> {
+    /// Counters and estimates.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub fn stats(&self) -> Result<Stats, Error> {
         match self {
             Self::Connection(stream) => stream.stats(),
             Self::Ssh(stream, _) => Ok(stream.stats()),

@@ -1,24 +1,18 @@
 //! The connecting side of further flows: how many there are, and how they join.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::io;
 use std::str::FromStr;
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
 use farhaul::Stream;
-use farhaul_keys::Server;
 use farhaul_session::{Bonding, Join, JoinAnswer, MAX_FLOWS, Token};
 use farhaul_units::Instant;
 
+use super::threads::BusiestThread;
 use super::{BondedStream, Shared};
-use crate::connect::Calling;
-use crate::environment::Environment;
-use crate::error::Error;
-use crate::event::Events;
-use crate::processor::BusiestThread;
-use crate::settings::Settings;
 
 /// Bytes per read of an answer.
 const BLOCK: usize = 4 << 10;
@@ -84,7 +78,7 @@ impl Flows {
     ///
     /// # Errors
     /// The system has no randomness.
-    pub fn offer(self) -> Result<Option<Bonding>, Error> {
+    pub fn offer(self) -> io::Result<Option<Bonding>> {
         match self.most_here() {
             0 => Ok(None),
             flows => new_offer(flows).map(Some),
@@ -95,7 +89,7 @@ impl Flows {
     ///
     /// # Errors
     /// The system has no randomness.
-    pub(crate) fn offer_beside_ssh(self, made: Option<Bonding>) -> Result<Bonding, Error> {
+    pub fn offer_beside_ssh(self, made: Option<Bonding>) -> io::Result<Bonding> {
         made.map_or_else(|| new_offer(self.most_here().max(1)), Ok)
     }
 
@@ -104,30 +98,31 @@ impl Flows {
     }
 }
 
-fn new_offer(flows: u8) -> Result<Bonding, Error> {
+fn new_offer(flows: u8) -> io::Result<Bonding> {
     let mut token = [0; 16];
-    getrandom::fill(&mut token).map_err(|error| std::io::Error::other(error.to_string()))?;
+    getrandom::fill(&mut token).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(Bonding { flows, token: Token(token) })
 }
 
+/// Opens one more connection to the peer, as the first one was opened. An error is for people.
+type Opens = dyn Fn() -> Result<Stream, String> + Send + Sync;
+/// Takes a warning for people.
+type Warns = dyn Fn(&str) + Send + Sync;
+
 /// Opens further flows of a stream, beside its first connection.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Further {
-    environment: Environment,
-    settings: Settings,
-    server: Option<Arc<Server>>,
-    peer: SocketAddr,
+    opens: Arc<Opens>,
+    warns: Arc<Warns>,
 }
 
 impl Further {
-    /// Flows to the peer of `first`, opened as that connection was.
-    pub(crate) fn like(calling: &Calling<'_>, first: &Stream) -> Self {
-        Self {
-            environment: calling.environment.clone(),
-            settings: calling.settings.clone(),
-            server: calling.server.clone(),
-            peer: first.peer_addr(),
-        }
+    /// Flows that `opens` connects to the peer, as the first connection was. A flow that does not join `warns` people.
+    pub fn new(
+        opens: impl Fn() -> Result<Stream, String> + Send + Sync + 'static,
+        warns: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        Self { opens: Arc::new(opens), warns: Arc::new(warns) }
     }
 
     /// Opens flows of `stream`, on threads of their own: all at once, or one after the other as the processor needs them. The
@@ -144,16 +139,11 @@ impl Further {
             (Flows::Exactly(_), _) => further.join_some(&weak, bonding, 1..=bonding.flows),
         };
         if let Err(error) = begun {
-            self.environment.events.warn(&format!("the system gives no thread for further flows: {error}"));
+            (self.warns)(&format!("the system gives no thread for further flows: {error}"));
         }
     }
 
-    fn join_some(
-        &self,
-        stream: &Weak<Shared>,
-        bonding: Bonding,
-        indices: impl Iterator<Item = u8>,
-    ) -> std::io::Result<()> {
+    fn join_some(&self, stream: &Weak<Shared>, bonding: Bonding, indices: impl Iterator<Item = u8>) -> io::Result<()> {
         for index in indices {
             let (further, stream) = (self.clone(), stream.clone());
             let thread = thread::Builder::new().name("join".into());
@@ -182,39 +172,36 @@ impl Further {
     }
 
     fn join(&self, stream: &Weak<Shared>, join: Join) {
-        let why = match self.connect(stream, join) {
-            Ok(()) => return,
-            Err(why) => why,
-        };
+        let joined = (self.opens)().and_then(|flow| join_over(flow, stream, join));
         // A stream that has ended needs no more flows.
-        if stream.upgrade().is_some_and(|stream| stream.needs_flows()) && !self.environment.cancellation.is_requested()
+        if let Err(why) = joined
+            && stream.upgrade().is_some_and(|stream| stream.needs_flows())
         {
-            self.environment.events.warn(&format!("the transfer goes on with fewer flows than it could have: {why}"));
+            (self.warns)(&format!("the transfer goes on with fewer flows than it could have: {why}"));
         }
     }
+}
 
-    fn connect(&self, stream: &Weak<Shared>, join: Join) -> Result<(), String> {
-        let Self { environment, settings, server, peer } = self;
-        let calling = Calling { server: server.clone(), ..Calling::with(environment, settings, None) };
-        let flow = calling.connect_again(*peer).map_err(|error| error.to_string())?;
-        join_over(flow, stream, join)
+impl fmt::Debug for Further {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Further").finish_non_exhaustive()
     }
 }
 
 impl BondedStream {
     /// Has the stream, which ssh carries, move to the connection that `connect` makes, on a thread of its own, and opens more flows as the
     /// user wants them. The calling thread is the one that will drive the stream. `connect` may give a warning for a stream that
-    /// still lasts, or nothing.
+    /// still lasts, which `warns` people, or nothing.
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(crate) fn moves(
+    pub fn moves(
         &self,
         (flows, bonding): (Flows, Bonding),
-        events: &Events,
+        warns: impl Fn(&str) + Send + 'static,
         connect: impl FnOnce() -> Option<Result<(Stream, Further), String>> + Send + 'static,
-    ) -> Result<(), Error> {
-        let (stream, events, busiest) = (Arc::downgrade(self.shared()), events.clone(), BusiestThread::of_this());
+    ) -> io::Result<()> {
+        let (stream, busiest) = (Arc::downgrade(self.shared()), BusiestThread::of_this());
         thread::Builder::new().name("flows".into()).spawn(move || {
             let joined = match connect() {
                 None => return,
@@ -226,7 +213,7 @@ impl BondedStream {
             match (joined, flows, busiest) {
                 (Err(why), ..) => {
                     if stream.upgrade().is_some_and(|stream| stream.needs_flows()) {
-                        events.warn(&why);
+                        warns(&why);
                     }
                 }
                 (Ok(further), Flows::Exactly(_), _) => drop(further.join_some(&stream, bonding, 2..=bonding.flows)),

@@ -12,9 +12,8 @@ use farhaul::{Listener, Stream};
 use farhaul_session::{AbortCode, BLOCK_HEADER, Bonding, Join, Record, Request, Token, join_accepted, refusal};
 use farhaul_udp::Clock;
 
+use super::opening::{self, OPENING};
 use super::{BondedStream, Shared, lock};
-use crate::serve::listener::OPENING;
-use crate::serve::opening;
 
 /// One refusal for every reason, so that nobody learns which tokens exist.
 const NO_STREAM: &str = "no stream here waits for this flow";
@@ -65,7 +64,7 @@ impl Registry {
     }
 
     /// The same for flows with this key.
-    pub(crate) fn offer_to(&self, stream: &BondedStream, bonding: Bonding, key: PublicKey) -> bool {
+    pub fn offer_to(&self, stream: &BondedStream, bonding: Bonding, key: PublicKey) -> bool {
         self.offer_peer(stream, bonding, Peer::Key(key))
     }
 
@@ -81,7 +80,7 @@ impl Registry {
     }
 
     /// Whether a stream waits for a flow.
-    pub(crate) fn expects_flows(&self) -> bool {
+    pub fn expects_flows(&self) -> bool {
         let waits = |offered: &Offered| {
             let came = offered.came.count_ones();
             offered.stream.strong_count() > 0 && came < u32::from(offered.bonding.flows)
@@ -95,12 +94,12 @@ impl Registry {
     /// The system gives no thread.
     pub fn serve(self, listener: Listener, clock: Clock) -> io::Result<()> {
         thread::Builder::new().name("flows".into()).spawn(move || {
-            while let Ok((flow, peer)) = listener.accept() {
+            while let Ok((flow, _)) = listener.accept() {
                 let its = self.clone();
                 // A peer without an answer tries no more.
                 let _ = thread::Builder::new().name("join".into()).spawn(move || {
                     let first = flow.clone().into();
-                    if let Ok(Some((open, early, _))) = opening::read(&first, peer, (clock, OPENING)) {
+                    if let Ok(Some((open, early, _))) = opening::read(&first, (clock, OPENING)) {
                         match open.request {
                             Request::Join(join) => its.join(flow, join, early, OPENING),
                             _ => BondedStream::from(flow).part(&refusal(AbortCode::Busy, NO_STREAM)),

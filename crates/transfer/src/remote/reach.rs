@@ -211,7 +211,9 @@ impl OverSsh<'_> {
         far.carries(stream.canceller());
         self.environment.cancellation.on_cancel(stream.canceller());
         let awaited = move || early.or_else(|| answer.recv().ok());
-        stream.moves((self.flows.0, bonding), &self.environment.events, move || match awaited()? {
+        let events = self.environment.events.clone();
+        let warns = move |why: &str| events.warn(why);
+        stream.moves((self.flows.0, bonding), warns, move || match awaited()? {
             Ok(udp) => Some(Ok((udp.stream, udp.further))),
             Err(NoUdp::Blocked(blocked)) => Some(Err(slower(&blocked))),
             Err(NoUdp::Failed(_)) => None,

@@ -22,9 +22,9 @@ use farhaul_udp::Clock;
 
 use super::alarm::Alarm;
 use super::idle::{Running, Sessions};
-use super::opening;
 use super::places::{Places, SessionPlace, Sharing};
 use crate::admission::{Admission, Who};
+use crate::bond::opening::{self, NoOpening, OPENING};
 use crate::bond::{BondedStream, First, Registry};
 use crate::environment::Environment;
 use crate::error::Error;
@@ -32,10 +32,8 @@ use crate::event::Events;
 use crate::quota::Quota;
 use crate::session::Trouble;
 use crate::session::file::Working;
-use crate::text::plural;
+use crate::text::{plural, time};
 
-/// Time for a peer's whole request.
-pub(crate) const OPENING: Duration = Duration::from_secs(10);
 /// Callers beside the sessions whose requests may be pending: twice the connections of two measurements, of which the first caller
 /// gets half and the second one half of the rest.
 const OPENINGS: usize = 512;
@@ -361,10 +359,10 @@ fn receive(
     (peer, who, opening_place): (SocketAddr, Who, SessionPlace),
     serve: &impl Fn(&Caller),
 ) {
-    let (open, early, received) = match opening::read(&stream, peer, (clock, OPENING)) {
+    let (open, early, received) = match opening::read(&stream, (clock, OPENING)) {
         Ok(Some(request)) => request,
         Ok(None) => return,
-        Err(why) => return callers.warnings.warn(events, || why),
+        Err(why) => return callers.warnings.warn(events, || without_request(peer, &why)),
     };
     if let (Request::Join(join), Some(flow)) = (&open.request, stream.connection()) {
         return callers.bonded.join(flow.clone(), *join, early, OPENING);
@@ -375,12 +373,22 @@ fn receive(
     begin((callers, clock), (stream, open, early), (peer, who), begun, serve);
 }
 
+/// A caller without a request, in words for the owner of the server.
+fn without_request(peer: SocketAddr, why: &NoOpening) -> String {
+    match why {
+        NoOpening::Late(limit) => format!("{peer} connected and sent no whole request within {}", time(*limit)),
+        NoOpening::Left => format!("{peer} left before it sent a request"),
+        NoOpening::Lost(error) => format!("{peer} connected and sent no request: {error}"),
+        NoOpening::Foreign(error) => format!("{peer}: {error}"),
+    }
+}
+
 /// Reads the request of the caller that comes through ssh once it uses its stream, and serves it.
 fn receive_through((callers, clock): (&Callers, Clock), through: &ThroughSsh, serve: &impl Fn(&Caller)) {
     let (first, peer) = (&through.stream, through.stream.peer_addr());
     // The local program knows what went wrong: it is its own.
     let Some(Ok(Some((open, early, received)))) =
-        first.wait_until_begun().then(|| opening::read(first, peer, (clock, OPENING)))
+        first.wait_until_begun().then(|| opening::read(first, (clock, OPENING)))
     else {
         return;
     };
@@ -416,6 +424,6 @@ fn begin(
 }
 
 /// Sends the last message to a peer that may be gone. It finishes in the background, so that a silent peer delays nothing.
-pub(super) fn part(stream: &First, words: &[u8]) {
+fn part(stream: &First, words: &[u8]) {
     BondedStream::only(stream.clone()).part(words);
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use crate::processor::Threads;
+use crate::bond::Threads;
 
 /// Waiting times of the writing thread while a session runs.
 #[derive(Debug)]

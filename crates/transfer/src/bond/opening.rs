@@ -1,44 +1,52 @@
-//! The request of a caller: its first message, which must be complete in time.
+//! The opening of a stream at its accepting side: the peer's first message, which must be complete in time.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use farhaul::Error as ConnectionError;
-use farhaul_session::{Acceptor, Open, refusal_of};
+use farhaul_session::{Acceptor, Open, SessionError, refusal_of};
 use farhaul_udp::Clock;
 
-use super::listener::part;
-use crate::bond::First;
-use crate::text;
+use super::{BondedStream, First};
 
+/// Time for the whole opening of a stream, and for the join of a flow.
+pub const OPENING: Duration = Duration::from_secs(10);
 /// Bytes per read of a request.
 const BLOCK: usize = 64 << 10;
+
+/// Why a stream has no opening.
+#[derive(Debug)]
+pub enum NoOpening {
+    /// It was not complete within this time.
+    Late(Duration),
+    /// The peer left in the middle of it.
+    Left,
+    /// The stream broke.
+    Lost(ConnectionError),
+    /// The peer speaks another protocol.
+    Foreign(SessionError),
+}
 
 /// Reads the request of a peer, which has this time for all of it. Returns what came after it, too, and the number of all bytes.
 /// `None` if the peer left without a word, or a signal stops the program.
 ///
 /// # Errors
-/// The peer sent no request in time, or speaks another protocol. In words for the owner of the server.
-pub(crate) fn read(
-    stream: &First,
-    peer: SocketAddr,
-    (clock, time): (Clock, Duration),
-) -> Result<Option<(Open, Vec<u8>, u64)>, String> {
+/// The peer sent no request in time, or speaks another protocol.
+pub fn read(stream: &First, (clock, time): (Clock, Duration)) -> Result<Option<(Open, Vec<u8>, u64)>, NoOpening> {
     let mut acceptor = Acceptor::new();
     let (mut block, mut has_spoken) = (vec![0; BLOCK], false);
     let (due, mut received) = (clock.now() + time, 0);
     loop {
         let left = due.saturating_since(clock.now());
         if left.is_zero() {
-            return Err(format!("{peer} connected and sent no whole request within {}", text::time(time)));
+            return Err(NoOpening::Late(time));
         }
         stream.set_read_timeout(Some(left));
         let len = match stream.recv(&mut block) {
             Err(ConnectionError::Cancelled) => return Ok(None),
             Ok(0) if !has_spoken => return Ok(None),
-            Ok(0) => return Err(format!("{peer} left before it sent a request")),
+            Ok(0) => return Err(NoOpening::Left),
             Ok(len) => len,
-            Err(error) => return Err(format!("{peer} connected and sent no request: {error}")),
+            Err(error) => return Err(NoOpening::Lost(error)),
         };
         received += len as u64;
         match acceptor.handle_received(&block[..len]) {
@@ -48,8 +56,8 @@ pub(crate) fn read(
                 return Ok(Some((open, block[used..len].to_vec(), received)));
             }
             Err(error) => {
-                part(stream, &refusal_of(&error));
-                return Err(format!("{peer}: {error}"));
+                BondedStream::only(stream.clone()).part(&refusal_of(&error));
+                return Err(NoOpening::Foreign(error));
             }
         }
     }
@@ -65,7 +73,7 @@ mod tests {
     use super::*;
 
     /// What a listener reads within this time from a caller that sends these pieces, each after a pause.
-    fn reads(time: Duration, pieces: &[&[u8]], pause: Duration) -> Result<Option<Open>, String> {
+    fn reads(time: Duration, pieces: &[&[u8]], pause: Duration) -> Result<Option<Open>, NoOpening> {
         let listener = Endpoint::plain("127.0.0.1:0").unwrap().listen().unwrap();
         let to = listener.local_addr();
         thread::scope(|scope| {
@@ -80,8 +88,8 @@ mod tests {
                 }
                 let _ = caller.finish();
             });
-            let (stream, peer) = listener.accept().unwrap();
-            let read = read(&stream.clone().into(), peer, (Clock::start(), time));
+            let (stream, _) = listener.accept().unwrap();
+            let read = read(&stream.clone().into(), (Clock::start(), time));
             stream.close();
             read.map(|read| read.map(|(open, ..)| open))
         })
@@ -95,8 +103,7 @@ mod tests {
         let pause = Duration::from_millis(20);
         let time = pause * u32::try_from(bytes.len()).unwrap() / 10;
         let why = reads(time, &bytes, pause).unwrap_err();
-        assert!(why.contains("no whole request within") || why.contains("no request"), "{why}");
-        assert!(!why.contains("left before"), "{why}");
+        assert!(matches!(why, NoOpening::Late(_) | NoOpening::Lost(_)), "{why:?}");
         let open = reads(Duration::from_secs(60), &bytes, Duration::ZERO).unwrap().unwrap();
         assert_eq!(open.request, farhaul_session::Request::Push(Push::default()));
     }
