@@ -7,9 +7,9 @@ use std::thread;
 
 use farhaul::security::SecurityFault;
 use farhaul::{ConnectionLost, Endpoint, Error as ConnectionError, Stream};
+use farhaul_bond::Further;
 use farhaul_keys::Server;
 
-use crate::bond::Further;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::{Event, Waiting};

@@ -30,13 +30,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use farhaul_bond::Flows;
 use farhaul_session::{NameList, Rules};
 use farhaul_units::Rate;
 
 use self::exchange::Exchange;
 use self::persistence::{Persistence, Reach};
 use self::plan::{FeedPlan, FetchPlan, Plan, PullPlan, PushPlan};
-use crate::bond::Flows;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::location::Location;

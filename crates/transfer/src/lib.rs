@@ -24,7 +24,6 @@
 //! | [`connect`], [`control`], [`quota`], [`text`] | connecting, the control stream beside a copy, lines that anybody can cause, words for people |
 
 pub mod admission;
-pub mod bond;
 mod cancel;
 pub mod connect;
 pub mod control;
@@ -36,7 +35,6 @@ mod files;
 pub mod limit;
 mod location;
 pub mod manifest_file;
-mod mux;
 pub mod original;
 mod processor;
 pub mod quota;
@@ -49,12 +47,12 @@ pub mod settings;
 pub mod text;
 mod throttle;
 
-pub use bond::Threads;
 pub use cancel::Cancellation;
 pub use copy::Copy;
 pub use environment::Environment;
 pub use error::{Code, Error, Owner, code_of};
 pub use event::{Event, Events, Observer};
+pub use farhaul_bond::{self as bond, Threads};
 pub use farhaul_keys::{self as keys, lists};
 pub use files::{
     AsyncRemoteWriter, Entries, PutOptions, RemoteFile, RemoteFiles, RemoteHost, RemotePlace, RemoteWriter,

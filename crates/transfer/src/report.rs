@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use farhaul::Stats;
+use farhaul_bond::BondedStream;
 use farhaul_units::Rate;
 use serde::Serialize;
 
-use crate::bond::BondedStream;
 use crate::limit::Limit;
 pub use crate::processor::CpuSeconds;
 use crate::session::file::Ledger;

@@ -17,10 +17,10 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul::Error as ConnectionError;
+use farhaul_bond::BondedStream;
 use farhaul_session::{Abort, AbortCode, SessionError};
 use farhaul_udp::Clock;
 
-use crate::bond::BondedStream;
 use crate::error::Error;
 pub use wait_times::{WaitTimes, Waits};
 use watch::RoundTrips;

@@ -6,10 +6,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use farhaul::{Error as ConnectionError, Stats};
+use farhaul_bond::BondedStream;
 use farhaul_session::{SenderRequest, SenderSettings};
 use farhaul_units::Rate;
 
-use crate::bond::BondedStream;
 use crate::settings::SCAVENGER;
 
 /// A pause looks for a cancellation at this interval.

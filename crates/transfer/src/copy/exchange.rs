@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use farhaul_bond::BondedStream;
 use farhaul_disk::{DiskStore, Filters};
 use farhaul_session::{
     AbortCode, Bonding, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, Rules, SessionError, Skip,
@@ -16,7 +17,6 @@ use super::Copy;
 use super::partial::Target;
 use super::plan::{FeedPlan, FetchPlan, PullPlan, PushPlan, RemoteEnd};
 use super::stream::{InputStream, OutputStream};
-use crate::bond::BondedStream;
 use crate::connect::{self, Calling};
 use crate::control::Control;
 use crate::environment::Environment;

@@ -7,13 +7,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use farhaul_bond::BondedStream;
 use farhaul_session::{
     Chunk, Commit, Digest, Entry, EntryId, EntryKind, FailCode, Failure, Leftover, Made, Mtime, Next, RelPath, Source,
     Stamp, Store,
 };
 use rustix::fs::fstat;
 
-use crate::bond::BondedStream;
 use crate::cancel::Cancellation;
 use crate::text::reason;
 

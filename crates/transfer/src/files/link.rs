@@ -6,13 +6,13 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
+use farhaul_bond::BondedStream;
 use farhaul_session::{
     AbortCode, Answer, Failure, FileClient, FileRequest, MAX_REQUESTS, ReplyEvent, RequestId, SessionError,
 };
 
 use super::place::RemoteHost;
 use super::wakers::{RoomPlace, Wakers};
-use crate::bond::BondedStream;
 use crate::connect::Calling;
 use crate::environment::Environment;
 use crate::error::{Code, Error};

@@ -7,10 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul::{Endpoint, Stream};
+use farhaul_bond::Further;
 use farhaul_keys::Server;
 use farhaul_units::Instant;
 
-use crate::bond::Further;
 use crate::connect::Calling;
 use crate::environment::Environment;
 use crate::error::{Code, Error};

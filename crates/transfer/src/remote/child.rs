@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use farhaul_bond::mux::{Gone, Mux, MuxStream};
+
 use super::frames::{FrameError, Frames, Silence, decode_body, encode, encode_body};
 use super::inbox::{Begun, Feed, Heard, Inbox, Nothing, Unheard, inbox};
 use super::install;
@@ -19,7 +21,6 @@ use super::ssh::Ssh;
 use super::words::Words;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
-use crate::mux::{Gone, Mux, MuxStream};
 use crate::text::reason;
 use crate::throttle::Change;
 

@@ -8,17 +8,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use farhaul::security::{KeyPair, PublicKey};
+use farhaul_bond::mux::MuxStream;
+use farhaul_bond::{BondedStream, First, Flows, Further};
 use farhaul_keys::{Server, identity};
 use farhaul_session::{Bonding, Rules};
 
 use super::attempt::{Attempt, NoUdp, OverUdp};
 use super::messages::{Call, Failed, Flowing, FromRemote, Hello, PathText, Ready, Task, ToRemote, VERSION};
 use super::{RemoteProgram, Ssh, setting, voice};
-use crate::bond::{BondedStream, First, Flows, Further};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::{Event, Waiting};
-use crate::mux::MuxStream;
 use crate::settings::Settings;
 
 /// Time for which UDP alone is tried, once the remote program is ready. On a path whose two round trips take less, such as one of a

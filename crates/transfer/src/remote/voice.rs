@@ -4,10 +4,11 @@ use std::io::{self, Read, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use farhaul_bond::mux::{Gone, Mux};
+
 use super::child::widen;
 use super::frames::{encode, encode_body};
 use super::messages::{FromRemote, Ready};
-use crate::mux::{Gone, Mux};
 
 /// Time for the last words of the program to leave. Ssh takes them at once, unless the network has gone.
 const LAST_WORDS: Duration = Duration::from_secs(5);

@@ -7,12 +7,12 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use farhaul_bond::BondedStream;
 use farhaul_session::{CommandEvent, CommandExit, CommandFrame, CommandReader, StandardStream};
 
 use super::Streams;
 use super::diagnostics::Diagnostics;
 use super::frames::FrameWriter;
-use crate::bond::BondedStream;
 use crate::cancel::Cancellation;
 use crate::environment::Environment;
 use crate::error::Error;

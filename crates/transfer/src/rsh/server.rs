@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdin, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use farhaul_bond::BondedStream;
 use farhaul_session::{
     AbortCode, COMMAND_VERSION, CommandEvent, CommandExit, CommandFrame, CommandReader, CommandRequest, SessionError,
     StandardStream, refusal_of,
@@ -14,7 +15,6 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::frames::FrameWriter;
 use super::login::LoginCommand;
-use crate::bond::BondedStream;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::remote::widen;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use farhaul_bond::BondedStream;
 use farhaul_disk::{Directory, DiskFiles, Guard, Place, Reach, Right};
 use farhaul_keys::{Claim, Exhausted, Permit};
 use farhaul_session::{
@@ -12,7 +13,6 @@ use farhaul_udp::Clock;
 use super::hosting::{Hosted, Hosting};
 use super::listener::Caller;
 use super::permissions::Client;
-use crate::bond::BondedStream;
 use crate::event::{Event, Events, FileChange};
 use crate::report::{Direction, Report};
 use crate::session::Session;

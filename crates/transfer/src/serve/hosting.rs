@@ -3,12 +3,12 @@
 use std::fmt::Display;
 use std::io;
 
+use farhaul_bond::BondedStream;
 use farhaul_session::{
     AbortCode, FileReceiver, FileSender, Pull, ReceiveLimits, Request, SenderSettings, Source, Store, Unable,
 };
 
 use super::listener::Caller;
-use crate::bond::BondedStream;
 use crate::copy::partial::Target;
 use crate::environment::Environment;
 use crate::error::{self, Error};

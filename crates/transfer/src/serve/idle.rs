@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use farhaul_bond::BondedStream;
 use farhaul_session::{AbortCode, refusal};
 use farhaul_units::{ByteSize, Instant};
 
-use crate::bond::BondedStream;
 use crate::error::{Code, Error};
 use crate::session::file::Working;
 use crate::text::time;

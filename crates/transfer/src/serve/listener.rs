@@ -17,6 +17,8 @@ use std::time::Duration;
 
 use farhaul::security::PublicKey;
 use farhaul::{Endpoint, Listener, Stream, WeakEndpoint};
+use farhaul_bond::opening::{self, NoOpening, OPENING};
+use farhaul_bond::{BondedStream, First, Registry};
 use farhaul_session::{AbortCode, Bonding, Open, Request, refusal};
 use farhaul_udp::Clock;
 
@@ -24,8 +26,6 @@ use super::alarm::Alarm;
 use super::idle::{Running, Sessions};
 use super::places::{Places, SessionPlace, Sharing};
 use crate::admission::{Admission, Who};
-use crate::bond::opening::{self, NoOpening, OPENING};
-use crate::bond::{BondedStream, First, Registry};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::event::Events;

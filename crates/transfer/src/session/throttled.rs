@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
+use farhaul_bond::BondedStream;
 use farhaul_session::{Abort, SenderRequest, SenderRequests, SenderSettings, SessionError};
 use farhaul_units::Rate;
 
 use super::watch::RoundTrips;
 use super::{Hearing, Session, WaitTimes};
-use crate::bond::BondedStream;
 use crate::cancel::Cancellation;
 use crate::throttle::{Capped, Obedience, Throttle};
 

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use crate::bond::Threads;
+use farhaul_bond::Threads;
 
 /// Waiting times of the writing thread while a session runs.
 #[derive(Debug)]

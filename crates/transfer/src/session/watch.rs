@@ -6,9 +6,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use farhaul::Stats;
+use farhaul_bond::BondedStream;
 use farhaul_udp::Clock;
 
-use crate::bond::BondedStream;
 use crate::event::Moved;
 use crate::report::{RttMicros, micros};
 

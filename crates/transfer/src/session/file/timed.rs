@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use farhaul::Stats;
+use farhaul_bond::BondedStream;
 use farhaul_session::{
     Change, Chunk, ChunkDigest, Commit, Digest, Ending, Entry, EntryId, Failure, Figures, KnownChunk, Leftover, Made,
     NameList, Next, RelPath, Scratch, ShownPath, Source, Stamp, Store, Verdict,
 };
 use farhaul_units::{ByteSize, Instant, Rate};
 
-use crate::bond::BondedStream;
 use crate::session::WaitTimes;
 use crate::session::measure::{self, Caps, Meter, Sender};
 use crate::session::watch::RoundTrips;

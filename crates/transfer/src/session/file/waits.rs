@@ -3,10 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
+use farhaul_bond::BondedStream;
 use farhaul_disk::{LockWait, Patience};
 use farhaul_session::{Ends, Rules, WAITS_FOR_SPACE};
 
-use crate::bond::BondedStream;
 use crate::environment::Environment;
 use crate::event::Events;
 

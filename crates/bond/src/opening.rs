@@ -6,7 +6,8 @@ use farhaul::Error as ConnectionError;
 use farhaul_session::{Acceptor, Open, SessionError, refusal_of};
 use farhaul_udp::Clock;
 
-use super::{BondedStream, First};
+use crate::first::First;
+use crate::stream::BondedStream;
 
 /// Time for the whole opening of a stream, and for the join of a flow.
 pub const OPENING: Duration = Duration::from_secs(10);

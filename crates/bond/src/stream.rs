@@ -1,37 +1,4 @@
-//! One stream of bytes over several connections, each with a port, a driver thread and keys of its own.
-//!
-//! ```text
-//! send ─▶ queue of blocks ─▶ a writer per flow ─▶ the connections ─▶ a reader per flow ─▶ Reassembly ─▶ recv
-//! ```
-//!
-//! A [`BondedStream`] begins as its first connection, and costs nothing more as long as it has no other flow. Once flows have
-//! joined, they carry everything, and the first connection has only what it was given before.
-//!
-//! | part | owns |
-//! | --- | --- |
-//! | `first` | the first connection, which ssh may carry |
-//! | `outgoing` | the blocks that wait for a flow, and the threads that write |
-//! | `incoming` | the threads that read, and the order of the blocks |
-//! | `threads` | how busy the threads behind it are |
-//! | `join` | the connecting side: further flows |
-//! | [`opening`] | the accepting side: the peer's first message |
-//! | `registry` | the accepting side: whose flow it is |
-//!
-//! **Back-pressure.** A flow whose block lies too far ahead of the stream waits, and its connection holds back the peer's flow.
-//! The queue of blocks is short, so a block waits for a flow that has room, and not on one that has none.
-//!
-//! **The loss of a flow** is that of the stream: its blocks are lost with it.
-
-mod first;
-mod incoming;
-mod join;
-pub mod opening;
-mod outgoing;
-mod registry;
-mod shared;
-#[cfg(test)]
-mod tests;
-mod threads;
+//! A stream of bytes over one connection or several: its calls.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -41,16 +8,9 @@ use std::time::Duration;
 
 use farhaul::{ConnectionLost, Error, Rate, Stats, Stream};
 
-pub use self::first::First;
-pub use self::join::{Flows, Further};
-pub use self::registry::Registry;
-use self::shared::{Shared, last_stats, lock};
-pub use self::threads::Threads;
-
-/// A wait for the first connection looks this often whether other flows have joined.
-const SLICE: Duration = Duration::from_millis(50);
-/// Time in which the last blocks of a stream that finishes in the background get room in their flows.
-const BACKGROUND: Duration = Duration::from_secs(1);
+use crate::first::First;
+use crate::flow::{last_stats, lock};
+use crate::shared::{BACKGROUND, Shared};
 
 /// A stream of bytes in both directions, over one connection or several. Clones are handles of the same stream.
 ///
@@ -87,7 +47,7 @@ impl BondedStream {
         Self(Arc::new(Handle(Arc::new(Shared::new(first, is_open, received)))))
     }
 
-    fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.0.0
     }
 

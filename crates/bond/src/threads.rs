@@ -40,21 +40,21 @@ struct Spent {
 
 /// Watches the busiest thread of a transfer: the one that drives it, those of UDP ports, and those of flows.
 #[derive(Debug)]
-pub(super) struct BusiestThread {
+pub(crate) struct BusiestThread {
     driving: PathBuf,
     before: BTreeMap<String, Spent>,
 }
 
 impl BusiestThread {
     /// Of a transfer that the calling thread drives. `None` if the system does not tell.
-    pub(super) fn of_this() -> Option<Self> {
+    pub(crate) fn of_this() -> Option<Self> {
         let driving = fs::canonicalize("/proc/thread-self").ok()?;
         let before = Self::all(&driving);
         Some(Self { driving, before })
     }
 
     /// Time for which it ran since the last look.
-    pub(super) fn look(&mut self) -> Duration {
+    pub(crate) fn look(&mut self) -> Duration {
         let now = Self::all(&self.driving);
         let ran = now.iter().map(|(thread, now)| {
             now.running.saturating_sub(self.before.get(thread).copied().unwrap_or_default().running)

@@ -12,7 +12,7 @@ use super::state::{Over, State};
 
 /// The stream of bytes. Clones are handles of the same one. Dropping the last one without an end gives it up.
 #[derive(Clone)]
-pub(crate) struct MuxStream(Arc<Handle>);
+pub struct MuxStream(Arc<Handle>);
 
 struct Handle(Arc<Shared>);
 
@@ -26,7 +26,7 @@ impl MuxStream {
     }
 
     /// Takes as much of `data` as fits, once some does.
-    pub(crate) fn send(&self, data: &[u8]) -> Result<usize, Error> {
+    pub fn send(&self, data: &[u8]) -> Result<usize, Error> {
         if data.is_empty() {
             return Ok(0);
         }
@@ -63,7 +63,7 @@ impl MuxStream {
     }
 
     /// Moves received bytes into `out`. Zero is the end of the stream.
-    pub(crate) fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
+    pub fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
         if out.is_empty() {
             return Ok(0);
         }
@@ -104,12 +104,12 @@ impl MuxStream {
     }
 
     /// Others carry the stream from now on. A reader that waits looks up, as after its time-out.
-    pub(crate) fn rest(&self) {
+    pub fn rest(&self) {
         self.change(State::rest);
     }
 
     /// Waits until the peer uses the stream. Returns whether it does.
-    pub(crate) fn wait_until_begun(&self) -> bool {
+    pub fn wait_until_begun(&self) -> bool {
         let shared = self.shared();
         let mut state = shared.state();
         while !state.has_begun() && state.over().is_none() && !shared.is_cancelled() {
@@ -118,16 +118,18 @@ impl MuxStream {
         state.has_begun()
     }
 
-    pub(crate) fn set_read_timeout(&self, timeout: Option<Duration>) {
+    /// Sets the longest wait of a receiving call.
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) {
         self.shared().state().read_timeout = timeout;
     }
 
-    pub(crate) fn set_write_timeout(&self, timeout: Option<Duration>) {
+    /// Sets the longest wait of a sending call.
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) {
         self.shared().state().write_timeout = timeout;
     }
 
     /// Ends this side's direction.
-    pub(crate) fn finish_sending(&self) -> Result<(), Error> {
+    pub fn finish_sending(&self) -> Result<(), Error> {
         self.change(|state| match state.over() {
             Some(Over::Lost(lost)) => Err(Error::Lost(lost)),
             Some(_) => Err(Error::Finished),
@@ -139,7 +141,7 @@ impl MuxStream {
     }
 
     /// Ends this side's direction, waits until everything has arrived, and leaves.
-    pub(crate) fn finish(&self) -> Result<(), Error> {
+    pub fn finish(&self) -> Result<(), Error> {
         self.change(State::end);
         self.wait_for(|state| state.has_arrived())?;
         self.close();
@@ -147,7 +149,7 @@ impl MuxStream {
     }
 
     /// Waits until both directions have ended, or one side has left in order.
-    pub(crate) fn wait_until_closed(&self) -> Result<(), Error> {
+    pub fn wait_until_closed(&self) -> Result<(), Error> {
         self.wait_for(|state| {
             let is_left = matches!(state.over(), Some(Over::Left)) && state.has_arrived();
             state.has_closed() || is_left || matches!(state.over(), Some(Over::GivenUp))
@@ -155,17 +157,17 @@ impl MuxStream {
     }
 
     /// Leaves the stream. What was taken arrives first.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.change(State::leave);
     }
 
     /// Gives the stream up. The peer reads what has arrived, and then that it was given up.
-    pub(crate) fn abort(&self) {
+    pub fn abort(&self) {
         self.change(State::give_up);
     }
 
     /// Caps what this side sends.
-    pub(crate) fn set_max_rate(&self, cap: Option<Rate>) -> Result<(), Error> {
+    pub fn set_max_rate(&self, cap: Option<Rate>) -> Result<(), Error> {
         if cap == Some(Rate::ZERO) {
             return Err(Error::InvalidOption { option: "max_rate", range: "above zero" });
         }
@@ -174,17 +176,18 @@ impl MuxStream {
     }
 
     /// Ends the calls that wait, now and from now on.
-    pub(crate) fn cancel(&self) {
+    pub fn cancel(&self) {
         self.shared().is_cancelled.store(true, Ordering::Release);
         self.shared().notify();
     }
 
-    pub(crate) fn is_cancelled(&self) -> bool {
+    /// Whether the calls that wait have ended.
+    pub fn is_cancelled(&self) -> bool {
         self.shared().is_cancelled()
     }
 
     /// How the stream has ended; `None` while it goes on.
-    pub(crate) fn ending(&self) -> Option<ConnectionLost> {
+    pub fn ending(&self) -> Option<ConnectionLost> {
         let state = self.shared().state();
         match state.over() {
             Some(Over::Lost(lost)) => Some(lost),
@@ -193,7 +196,8 @@ impl MuxStream {
         }
     }
 
-    pub(crate) fn stats(&self) -> Stats {
+    /// Counters and estimates, as those of a connection.
+    pub fn stats(&self) -> Stats {
         let shared = self.shared();
         shared.state().stats(shared.clock.now())
     }

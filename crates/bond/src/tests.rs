@@ -1,15 +1,17 @@
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use farhaul::security::{AcceptAll, KeyPair, Pinned, Security};
-use farhaul::{ConnectionLost, Endpoint, Error, Stream};
+use farhaul::{ConnectionLost, Endpoint, Error, Rate, Stream};
 use farhaul_session::{BLOCK_HEADER, Bonding, Join, JoinAnswer, MAX_BLOCK, Record, Token, join_accepted, refusal_in};
 use farhaul_udp::Clock;
 
-use super::join::join_over;
-use super::shared::Flow;
-use super::*;
+use crate::flow::Flow;
+use crate::join::join_over;
+use crate::{BondedStream, Registry};
 
 const TOKEN: Token = Token([9; 16]);
 /// Long for a machine that is busy with other tests.

@@ -11,8 +11,9 @@ use farhaul::Stream;
 use farhaul_session::{Bonding, Join, JoinAnswer, MAX_FLOWS, Token};
 use farhaul_units::Instant;
 
-use super::threads::BusiestThread;
-use super::{BondedStream, Shared};
+use crate::shared::Shared;
+use crate::stream::BondedStream;
+use crate::threads::BusiestThread;
 
 /// Bytes per read of an answer.
 const BLOCK: usize = 4 << 10;
@@ -228,7 +229,7 @@ impl BondedStream {
 }
 
 /// Has a connection join a stream of the peer, and takes it as a flow of `stream`.
-pub(super) fn join_over(flow: Stream, stream: &Weak<Shared>, join: Join) -> Result<(), String> {
+pub(crate) fn join_over(flow: Stream, stream: &Weak<Shared>, join: Join) -> Result<(), String> {
     let joined = answer_to(&flow, join);
     let (Ok(early), Some(stream)) = (&joined, stream.upgrade().filter(|stream| !stream.is_closing())) else {
         flow.close();

@@ -12,8 +12,10 @@ use farhaul::{Listener, Stream};
 use farhaul_session::{AbortCode, BLOCK_HEADER, Bonding, Join, Record, Request, Token, join_accepted, refusal};
 use farhaul_udp::Clock;
 
-use super::opening::{self, OPENING};
-use super::{BondedStream, Shared, lock};
+use crate::flow::lock;
+use crate::opening::{self, OPENING};
+use crate::shared::Shared;
+use crate::stream::BondedStream;
 
 /// One refusal for every reason, so that nobody learns which tokens exist.
 const NO_STREAM: &str = "no stream here waits for this flow";

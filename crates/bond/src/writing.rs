@@ -1,132 +1,21 @@
-//! The blocks that wait for a flow, and the threads that write them.
+//! The threads that write the flows, and the calls that write the stream.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError, TryLockError};
 
 use farhaul::{ConnectionLost, Error};
 use farhaul_session::{BLOCK_HEADER, MAX_BLOCK, Record};
 use farhaul_units::{Duration, Instant};
 
-use super::shared::{Cause, Flow, Shared, lock};
-
-/// Most blocks that wait for a flow. Few, so that a block waits for the flow that has room first, and small data is soon sent.
-const QUEUE: usize = 4;
-/// Most buffers that wait to be used again: one for each flow that writes, and those of the queue.
-const SPARE: usize = QUEUE + 16;
+use crate::flow::{Cause, Flow, lock};
+use crate::outgoing::{Block, End, QUEUE, SPARE, State};
+use crate::shared::{BACKGROUND, Shared};
 
 /// A flow that waits for the first connection looks this often whether that has sent everything.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The direction of this side.
-#[derive(Default)]
-pub(super) struct Outgoing {
-    /// Bytes of the stream that the first connection carries. Locked while it takes some.
-    first: Mutex<u64>,
-    /// Flows carry what is sent from now on: the peer has taken one. Before, it could not tell bytes that wait on a flow from none,
-    /// once the first connection has ended.
-    is_by_flows: AtomicBool,
-    state: Mutex<State>,
-    /// There is room in the queue, or a writer has ended.
-    room: Condvar,
-    /// There is work for a writer.
-    work: Condvar,
-    /// A flow was confirmed, or nothing more comes. Its writer waits for that first, and then for the first connection.
-    confirmed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    queue: VecDeque<Block>,
-    /// Bytes that wait, or that a writer has in hand.
-    queued: u64,
-    /// The offset behind all bytes that were taken, once blocks carry the stream.
-    next: Option<u64>,
-    end: Option<End>,
-    /// The stream was left: nothing more is sent.
-    is_gone: bool,
-    failed: Option<Cause>,
-    writers: usize,
-    spare: Vec<Vec<u8>>,
-}
-
-/// The end of the direction.
-#[derive(Clone, Copy)]
-struct End {
-    total: u64,
-    /// Each flow ends its direction alone.
-    is_half: bool,
-}
-
-/// Bytes of the stream with room for their header in front.
-struct Block {
-    offset: u64,
-    bytes: Vec<u8>,
-}
-
-impl Block {
-    fn len(&self) -> usize {
-        self.bytes.len() - BLOCK_HEADER
-    }
-}
-
-impl Outgoing {
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
-    pub(super) fn add_writer(&self) {
-        self.state().writers += 1;
-    }
-
-    /// Notifies those that wait. What they look at was changed before.
-    pub(super) fn notify(&self) {
-        // A thread that has looked and does not wait yet has it locked.
-        drop(self.state());
-        self.room.notify_all();
-        self.work.notify_all();
-        self.confirmed.notify_all();
-    }
-
-    pub(super) fn carry_by_flows(&self) {
-        self.is_by_flows.store(true, Ordering::Release);
-        self.notify();
-    }
-
-    fn is_by_flows(&self) -> bool {
-        self.is_by_flows.load(Ordering::Acquire)
-    }
-
-    pub(super) fn fail(&self, cause: Cause) {
-        self.state().failed.get_or_insert(cause);
-        self.notify();
-    }
-
-    pub(super) fn leave(&self) {
-        let mut state = self.state();
-        state.is_gone = true;
-        state.queue.clear();
-        drop(state);
-        self.notify();
-    }
-
-    /// Whether nothing more is sent.
-    pub(super) fn has_ended(&self) -> bool {
-        let state = self.state();
-        state.end.is_some() || state.is_gone
-    }
-
-    /// Bytes of the stream that connections have taken.
-    pub(super) fn taken(&self) -> u64 {
-        let state = self.state();
-        // Before the first block, the first connection has everything.
-        let next = state.next.unwrap_or_else(|| self.first.try_lock().map_or(0, |first| *first));
-        next - state.queued
-    }
-}
-
 impl Shared {
-    pub(super) fn send(&self, data: &[u8]) -> Result<usize, Error> {
+    pub(crate) fn send(&self, data: &[u8]) -> Result<usize, Error> {
         if data.is_empty() {
             return Ok(0);
         }
@@ -143,7 +32,7 @@ impl Shared {
     }
 
     /// Sends what fits without a wait.
-    pub(super) fn send_at_once(&self, data: &[u8]) -> Result<usize, Error> {
+    pub(crate) fn send_at_once(&self, data: &[u8]) -> Result<usize, Error> {
         if !self.is_open {
             return self.first.send(data);
         }
@@ -224,7 +113,7 @@ impl Shared {
     }
 
     /// Nothing more comes. With `is_half`, each flow ends its direction alone.
-    pub(super) fn end_outgoing(&self, is_half: bool) -> Result<(), Error> {
+    pub(crate) fn end_outgoing(&self, is_half: bool) -> Result<(), Error> {
         let first = *lock(&self.outgoing.first);
         let mut state = self.outgoing.state();
         if let Some(cause) = state.failed {
@@ -238,7 +127,7 @@ impl Shared {
     }
 
     /// Waits until every flow has what it is to send.
-    pub(super) fn wait_for_writers(&self, deadline: Option<Instant>) -> Result<(), Error> {
+    pub(crate) fn wait_for_writers(&self, deadline: Option<Instant>) -> Result<(), Error> {
         let mut state = self.outgoing.state();
         while state.writers > 0 {
             if let Some(cause) = state.failed {
@@ -247,13 +136,13 @@ impl Shared {
             if self.is_cancelled.load(Ordering::Acquire) && deadline.is_none() {
                 return Err(Error::Cancelled);
             }
-            state = self.wait_for_room(state, deadline, || super::BACKGROUND)?;
+            state = self.wait_for_room(state, deadline, || BACKGROUND)?;
         }
         state.failed.map_or(Ok(()), |cause| Err(cause.into()))
     }
 
     /// Writes the blocks that wait on this flow, for as long as the stream lasts.
-    pub(super) fn write_flow(&self, flow: &Flow) {
+    pub(crate) fn write_flow(&self, flow: &Flow) {
         match self.write_blocks(flow) {
             // Its reader may still find the reason that the peer gave.
             Err(error) if flow.has_sent.load(Ordering::Acquire) => self.outgoing.fail(Cause::from(&error)),

@@ -39,7 +39,7 @@ use farhaul_units::Instant;
 
 use self::frame::Frame;
 use self::state::State;
-pub(crate) use self::stream::MuxStream;
+pub use self::stream::MuxStream;
 
 /// Bytes of the stream that may be underway or wait at the peer: 1 Gbit/s for 130 ms. A channel of OpenSSH itself has 2 MiB underway.
 const WINDOW: u64 = 16 << 20;
@@ -50,7 +50,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// One end of the pipes. Clones share it. Its threads last as long as the pipes.
 #[derive(Clone)]
-pub(crate) struct Mux(Arc<Shared>);
+pub struct Mux(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
@@ -66,12 +66,12 @@ struct Shared {
 
 /// Nobody takes it any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Gone;
+pub struct Gone;
 
 impl Mux {
     /// Begins to read and to write, on threads of its own. `first` are bytes that were received already. `hear` gets the messages of the
     /// peer, until it says that nobody wants more; `at_end` is called once nothing more comes.
-    pub(crate) fn begin(
+    pub fn begin(
         (from, first): (impl Read + Send + 'static, Vec<u8>),
         to: impl Write + Send + 'static,
         hear: impl FnMut(&[u8]) -> Result<(), Gone> + Send + 'static,
@@ -99,7 +99,7 @@ impl Mux {
     ///
     /// # Errors
     /// The pipe is gone.
-    pub(crate) fn say(&self, message: &[u8]) -> Result<(), Gone> {
+    pub fn say(&self, message: &[u8]) -> Result<(), Gone> {
         let mut state = self.0.state();
         while !state.hears_more() {
             state = self.0.wait_until(state, None);
@@ -111,18 +111,18 @@ impl Mux {
     }
 
     /// Its stream. There is one, whose peer is lost once it was silent for so long.
-    pub(crate) fn stream(&self, silence: Duration) -> MuxStream {
+    pub fn stream(&self, silence: Duration) -> MuxStream {
         self.0.state().silence = silence;
         MuxStream::of(&self.0)
     }
 
     /// Hands the stream of the peer of this one to that of `other`, whatever they say. Messages still come here.
-    pub(crate) fn relay_to(&self, other: &Self) {
+    pub fn relay_to(&self, other: &Self) {
         let _ = self.0.relayed_to.set(Arc::downgrade(&other.0));
     }
 
     /// Waits until everything was written, at most for this time.
-    pub(crate) fn flush(&self, time: Duration) {
+    pub fn flush(&self, time: Duration) {
         let deadline = self.0.clock.now() + time;
         let mut state = self.0.state();
         while !state.is_written() && !state.is_pipe_gone() && self.0.clock.now() < deadline {
@@ -131,7 +131,7 @@ impl Mux {
     }
 
     /// Closes the way out once everything was written.
-    pub(crate) fn hang_up(&self) {
+    pub fn hang_up(&self) {
         self.0.state().hang_up();
         self.0.work.notify_one();
     }

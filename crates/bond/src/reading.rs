@@ -1,64 +1,18 @@
-//! The threads that read the flows, and the order of their blocks.
+//! The threads that read the flows, and the calls that read the stream.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
 
 use farhaul::{ConnectionLost, Error};
-use farhaul_proto::PeerMisbehaved;
-use farhaul_session::{BLOCK_HEADER, MAX_BLOCK, Reassembly, Record};
+use farhaul_session::{BLOCK_HEADER, MAX_BLOCK, Record};
 
-use super::SLICE;
-use super::shared::{Cause, Flow, Shared, lock};
+use crate::flow::{Cause, Flow, lock};
+use crate::incoming::{Front, SPARE, State, misbehaved};
+use crate::shared::Shared;
 
-/// Bytes that may wait for an earlier block: 1 Gbit/s for half a second, which is a few round trips of a long path in which a lost
-/// packet of one flow comes again.
-const WINDOW: u64 = 64 << 20;
-/// Most buffers that wait to be used again.
-const SPARE: usize = 32;
-
-/// The direction of the peer.
-pub(super) struct Incoming {
-    /// Who reads the first connection: a caller, as long as no flow has joined, and then a thread.
-    first: Mutex<()>,
-    /// The block of which a part was read. Locked by the caller that reads.
-    front: Mutex<Front>,
-    state: Mutex<State>,
-    /// There is something to read.
-    ready: Condvar,
-    /// There is room for blocks that lie ahead.
-    room: Condvar,
-}
-
-#[derive(Default)]
-struct Front {
-    bytes: Vec<u8>,
-    used: usize,
-}
-
-struct State {
-    order: Reassembly<Vec<u8>>,
-    failed: Option<Cause>,
-    is_gone: bool,
-    /// Threads that read.
-    readers: usize,
-    /// Flows that the peer says will tell the end, and those that have ended.
-    tellers: usize,
-    told: usize,
-    /// The first connection has ended in order, or in any way.
-    has_first_ended: bool,
-    is_first_done: bool,
-    /// A flow brought something.
-    has_records: bool,
-    spare: Vec<Vec<u8>>,
-}
-
-impl State {
-    /// Whether all was taken, and each connection that matters has ended. A flow that the peer never took does not matter.
-    fn is_over(&self) -> bool {
-        let has_ended = self.is_first_done && self.told >= self.tellers;
-        self.order.is_over() && (self.readers == 0 || has_ended)
-    }
-}
+/// A wait for the first connection looks this often whether other flows have joined.
+const SLICE: Duration = Duration::from_millis(50);
 
 /// What ended a flow.
 enum FlowEnd {
@@ -71,92 +25,8 @@ enum FlowEnd {
     Failed(Cause),
 }
 
-impl Incoming {
-    pub(super) fn after(received: u64) -> Self {
-        Self {
-            first: Mutex::default(),
-            front: Mutex::default(),
-            state: Mutex::new(State {
-                order: Reassembly::new(received, WINDOW),
-                failed: None,
-                is_gone: false,
-                readers: 0,
-                tellers: 0,
-                told: 0,
-                has_first_ended: false,
-                is_first_done: false,
-                has_records: false,
-                spare: Vec::new(),
-            }),
-            ready: Condvar::new(),
-            room: Condvar::new(),
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
-    pub(super) fn add_readers(&self, count: usize) {
-        self.state().readers += count;
-    }
-
-    pub(super) fn notify(&self) {
-        self.ready.notify_all();
-        self.room.notify_all();
-    }
-
-    pub(super) fn fail(&self, cause: Cause) {
-        self.state().failed.get_or_insert(cause);
-        self.notify();
-    }
-
-    pub(super) fn leave(&self) {
-        self.state().is_gone = true;
-        self.notify();
-    }
-
-    /// Whether everything of the peer has come.
-    pub(super) fn has_all(&self) -> bool {
-        self.state().order.has_all()
-    }
-
-    /// Whether everything of the peer was taken, and it has ended.
-    pub(super) fn is_over(&self) -> bool {
-        self.state().is_over()
-    }
-
-    /// Waits until a block may be stored, and gives a buffer for it. `None` once the stream is over.
-    fn admit(&self, offset: u64, len: usize) -> Option<Vec<u8>> {
-        let mut state = self.state();
-        while !state.order.admits(offset, len) {
-            if state.is_gone || state.failed.is_some() {
-                return None;
-            }
-            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        Some(state.spare.pop().unwrap_or_default())
-    }
-
-    fn store(&self, offset: u64, bytes: Vec<u8>) -> Result<(), Cause> {
-        let mut state = self.state();
-        let is_due = offset == state.order.next();
-        state.order.insert(offset, bytes.len(), bytes).map_err(|_| misbehaved())?;
-        drop(state);
-        if is_due {
-            self.ready.notify_all();
-        }
-        Ok(())
-    }
-}
-
-/// The cause of blocks that make no stream.
-const fn misbehaved() -> Cause {
-    Cause::Lost(ConnectionLost::PeerMisbehaved(PeerMisbehaved::out_of_turn("block of several flows")))
-}
-
 impl Shared {
-    pub(super) fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
+    pub(crate) fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
         if out.is_empty() {
             return Ok(0);
         }
@@ -247,7 +117,7 @@ impl Shared {
     }
 
     /// Reads what the first connection has left of the stream.
-    pub(super) fn read_first(&self) {
+    pub(crate) fn read_first(&self) {
         // A caller that waits there looks up soon.
         let _first = lock(&self.incoming.first);
         self.first.set_read_timeout(None);
@@ -276,7 +146,7 @@ impl Shared {
     }
 
     /// Reads the blocks of a flow until its end.
-    pub(super) fn read_flow(&self, flow: &Flow, early: Vec<u8>) {
+    pub(crate) fn read_flow(&self, flow: &Flow, early: Vec<u8>) {
         let mut early = (early, 0);
         let end = self.read_records(flow, &mut early).unwrap_or_else(FlowEnd::Failed);
         // A cancellation ends the reader, and last words may still leave.

@@ -1,44 +1,48 @@
 //! What the handles and the threads of a stream share: its connections, its end, its figures.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use farhaul::{ConnectionLost, Error, Rate, Stats, Stream};
+use farhaul::{Error, Rate, Stats, Stream};
 use farhaul_udp::Clock;
 use farhaul_units::Instant;
 
-use super::first::First;
-use super::incoming::Incoming;
-use super::outgoing::Outgoing;
+use crate::first::First;
+use crate::flow::{Cause, Flow, lock};
+use crate::incoming::Incoming;
+use crate::outgoing::Outgoing;
+
+/// Time in which the last blocks of a stream that finishes in the background get room in their flows.
+pub(crate) const BACKGROUND: Duration = Duration::from_secs(1);
 
 /// What the handles and the threads of a stream share.
 pub(crate) struct Shared {
-    pub(super) first: First,
+    pub(crate) first: First,
     /// The last figures of it, once it is gone.
-    pub(super) first_stats: Mutex<Stats>,
-    pub(super) clock: Clock,
+    pub(crate) first_stats: Mutex<Stats>,
+    pub(crate) clock: Clock,
     /// Whether flows may join.
-    pub(super) is_open: bool,
+    pub(crate) is_open: bool,
     /// Whether flows have joined, so that the peer may send on them.
-    pub(super) is_bonded: AtomicBool,
-    pub(super) is_cancelled: AtomicBool,
+    pub(crate) is_bonded: AtomicBool,
+    pub(crate) is_cancelled: AtomicBool,
     /// This side ends the stream, or has.
-    pub(super) is_closing: AtomicBool,
+    pub(crate) is_closing: AtomicBool,
     /// Bytes before those of the stream itself.
-    pub(super) opening: AtomicU64,
-    pub(super) timeouts: Mutex<Timeouts>,
+    pub(crate) opening: AtomicU64,
+    pub(crate) timeouts: Mutex<Timeouts>,
     sending: Mutex<SendingRules>,
-    pub(super) flows: Mutex<Vec<Arc<Flow>>>,
-    pub(super) outgoing: Outgoing,
-    pub(super) incoming: Incoming,
+    pub(crate) flows: Mutex<Vec<Arc<Flow>>>,
+    pub(crate) outgoing: Outgoing,
+    pub(crate) incoming: Incoming,
 }
 
 #[derive(Clone, Copy, Default)]
-pub(super) struct Timeouts {
-    pub(super) read: Option<Duration>,
-    pub(super) write: Option<Duration>,
+pub(crate) struct Timeouts {
+    pub(crate) read: Option<Duration>,
+    pub(crate) write: Option<Duration>,
 }
 
 /// What all flows obey as they send.
@@ -52,71 +56,8 @@ struct SendingRules {
     controller: Option<String>,
 }
 
-/// A flow that has joined.
-pub(super) struct Flow {
-    pub(super) stream: Stream,
-    /// The peer has taken it as well, so it may carry bytes. A side that accepts knows that at once.
-    pub(super) is_confirmed: AtomicBool,
-    /// Its connection is over without the end of the stream.
-    pub(super) is_lost: AtomicBool,
-    /// It was given bytes of the stream, or brought some, which are lost with it.
-    pub(super) has_sent: AtomicBool,
-    pub(super) has_brought: AtomicBool,
-    /// The last figures, once the connection is gone.
-    pub(super) stats: Mutex<Stats>,
-}
-
-/// Why a stream broke, for each call from then on.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Cause {
-    Lost(ConnectionLost),
-    Cancelled,
-    Finished,
-    Stopped,
-}
-
-impl From<&Error> for Cause {
-    fn from(error: &Error) -> Self {
-        match error {
-            Error::Lost(lost) => Self::Lost(*lost),
-            Error::Cancelled => Self::Cancelled,
-            Error::Finished => Self::Finished,
-            Error::DriverStopped => Self::Stopped,
-            _ => Self::Lost(ConnectionLost::Aborted),
-        }
-    }
-}
-
-impl From<Cause> for Error {
-    fn from(cause: Cause) -> Self {
-        match cause {
-            Cause::Lost(lost) => Self::Lost(lost),
-            Cause::Cancelled => Self::Cancelled,
-            Cause::Finished => Self::Finished,
-            Cause::Stopped => Self::DriverStopped,
-        }
-    }
-}
-
-impl Flow {
-    /// Whether its loss is that of the stream. A flow without bytes may go, also because the peer never took it. If the peer had given it
-    /// some, the peer finds the loss.
-    pub(super) fn has_bytes(&self) -> bool {
-        self.has_sent.load(Ordering::Acquire) || self.has_brought.load(Ordering::Acquire)
-    }
-
-    /// Whether the peer waits for its end.
-    fn is_awaited(&self) -> bool {
-        self.is_confirmed.load(Ordering::Acquire) || self.has_bytes()
-    }
-
-    pub(super) fn stats(&self) -> Stats {
-        last_stats(self.stream.stats(), &self.stats)
-    }
-}
-
 impl Shared {
-    pub(super) fn new(first: First, is_open: bool, received: u64) -> Self {
+    pub(crate) fn new(first: First, is_open: bool, received: u64) -> Self {
         Self {
             first,
             first_stats: Mutex::default(),
@@ -134,35 +75,35 @@ impl Shared {
         }
     }
 
-    pub(super) fn is_bonded(&self) -> bool {
+    pub(crate) fn is_bonded(&self) -> bool {
         self.is_bonded.load(Ordering::Acquire)
     }
 
-    pub(super) fn is_closing(&self) -> bool {
+    pub(crate) fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::Acquire)
     }
 
     /// Whether a flow would still be of use.
-    pub(super) fn needs_flows(&self) -> bool {
+    pub(crate) fn needs_flows(&self) -> bool {
         !(self.is_closing() || self.outgoing.has_ended() && self.incoming.has_all())
     }
 
     /// No flow joins any more. Returns whether one has.
-    pub(super) fn begin_closing(&self) -> bool {
+    pub(crate) fn begin_closing(&self) -> bool {
         let _flows = lock(&self.flows);
         self.is_closing.store(true, Ordering::Release);
         self.is_bonded()
     }
 
-    pub(super) fn joined(&self) -> Vec<Arc<Flow>> {
+    pub(crate) fn joined(&self) -> Vec<Arc<Flow>> {
         lock(&self.flows).clone()
     }
 
-    pub(super) fn deadline(&self, timeout: Option<Duration>) -> Option<Instant> {
+    pub(crate) fn deadline(&self, timeout: Option<Duration>) -> Option<Instant> {
         timeout.map(|timeout| self.clock.now() + timeout)
     }
 
-    pub(super) fn attach(self: &Arc<Self>, stream: Stream, early: Vec<u8>, is_confirmed: bool) -> Result<(), Error> {
+    pub(crate) fn attach(self: &Arc<Self>, stream: Stream, early: Vec<u8>, is_confirmed: bool) -> Result<(), Error> {
         let flow = Arc::new(Flow {
             stream,
             is_confirmed: AtomicBool::new(false),
@@ -203,7 +144,7 @@ impl Shared {
     }
 
     /// The peer has taken a flow. From now on, flows carry what this side sends.
-    pub(super) fn confirm(&self, flow: &Flow) {
+    pub(crate) fn confirm(&self, flow: &Flow) {
         flow.is_confirmed.store(true, Ordering::Release);
         let mut sending = lock(&self.sending);
         let cap = *sending.cap.get_or_insert_with(|| self.first.stats().ok().and_then(|stats| stats.max_rate));
@@ -216,12 +157,12 @@ impl Shared {
     }
 
     /// The cap on all connections together, which has `first` for its first connection.
-    pub(super) fn cap(&self, first: Option<Rate>) -> Option<Rate> {
+    pub(crate) fn cap(&self, first: Option<Rate>) -> Option<Rate> {
         lock(&self.sending).cap.unwrap_or(first)
     }
 
     /// Whether the first connection still needs the cap: what it was given comes before all blocks.
-    pub(super) fn has_first_the_cap(&self) -> bool {
+    pub(crate) fn has_first_the_cap(&self) -> bool {
         let mut sending = lock(&self.sending);
         if sending.is_first_done || sending.cap.flatten().is_none() {
             return false;
@@ -238,7 +179,7 @@ impl Shared {
     }
 
     /// The stream is broken: every call ends, and the peer learns it on every flow.
-    pub(super) fn fail(&self, cause: Cause) {
+    pub(crate) fn fail(&self, cause: Cause) {
         self.incoming.fail(cause);
         // After a cancellation, last words may still leave.
         if matches!(cause, Cause::Cancelled) || self.is_closing() {
@@ -249,14 +190,14 @@ impl Shared {
         self.joined().iter().for_each(|flow| flow.stream.abort());
     }
 
-    pub(super) fn set_max_rate(&self, rate: Option<Rate>) -> Result<(), Error> {
+    pub(crate) fn set_max_rate(&self, rate: Option<Rate>) -> Result<(), Error> {
         self.first.set_max_rate(rate)?;
         let mut sending = lock(&self.sending);
         sending.cap = Some(rate);
         self.share_cap(&sending)
     }
 
-    pub(super) fn set_controller(&self, name: &str) -> Result<(), Error> {
+    pub(crate) fn set_controller(&self, name: &str) -> Result<(), Error> {
         self.first.set_controller(name)?;
         lock(&self.sending).controller = Some(name.to_owned());
         self.joined().iter().try_for_each(|flow| flow.stream.set_controller(name))
@@ -278,7 +219,7 @@ impl Shared {
         flows.iter().try_for_each(|flow| flow.stream.set_max_rate(share))
     }
 
-    pub(super) fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Release);
         self.first.cancel();
         self.joined().iter().for_each(|flow| flow.stream.canceller().cancel());
@@ -287,7 +228,7 @@ impl Shared {
     }
 
     /// Ends all connections in this way, and the threads with them.
-    pub(super) fn leave(&self, end: impl Fn(&First)) {
+    pub(crate) fn leave(&self, end: impl Fn(&First)) {
         self.begin_closing();
         self.outgoing.leave();
         self.incoming.leave();
@@ -295,7 +236,7 @@ impl Shared {
         self.joined().iter().for_each(|flow| end(&flow.stream.clone().into()));
     }
 
-    pub(super) fn wait_until_closed(&self) -> Result<(), Error> {
+    pub(crate) fn wait_until_closed(&self) -> Result<(), Error> {
         for flow in self.joined().iter().filter(|flow| flow.is_awaited()) {
             match flow.stream.wait_until_closed() {
                 Err(error) if flow.has_sent.load(Ordering::Acquire) || matches!(error, Error::Cancelled) => {
@@ -308,7 +249,7 @@ impl Shared {
     }
 
     /// The figures of all connections as one.
-    pub(super) fn sum(&self, first: Stats) -> Stats {
+    pub(crate) fn sum(&self, first: Stats) -> Stats {
         let flows = self.joined();
         let further: Vec<Stats> = flows.iter().map(|flow| flow.stats()).collect();
         // What ssh carried has figures of TCP, which are none of packets.
@@ -357,15 +298,4 @@ impl Shared {
         sum.totals.bytes_acked = self.outgoing.taken().saturating_sub(unacknowledged);
         sum
     }
-}
-
-/// The figures of a connection, or the last ones of one that is gone.
-pub(super) fn last_stats(stats: Result<Stats, Error>, last: &Mutex<Stats>) -> Stats {
-    let mut last = lock(last);
-    *last = stats.unwrap_or(*last);
-    *last
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
