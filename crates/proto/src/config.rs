@@ -136,7 +136,9 @@ impl MinProgress {
 
 /// Makes a controller from a seed for its randomness. Copies share one function, which is locked while it runs.
 #[derive(Clone)]
-pub struct ControllerFactory(Arc<Mutex<dyn Fn(u64) -> Box<dyn Controller> + Send>>);
+pub struct ControllerFactory(Arc<Mutex<MakeController>>);
+
+type MakeController = dyn Fn(u64) -> Box<dyn Controller> + Send;
 
 impl ControllerFactory {
     /// A factory that calls `make`.

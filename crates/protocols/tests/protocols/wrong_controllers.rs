@@ -9,7 +9,7 @@ use farhaul_cc::{
 };
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_proto::secure::Null;
-use farhaul_proto::{Config, ConnectionLost, Endpoint, Entropy, Event, Mode, Streams, Transport};
+use farhaul_proto::{Config, ConnectionLost, ControllerFactory, Endpoint, Entropy, Event, Mode, Streams, Transport};
 use farhaul_protocols::Protocol;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Simulation, TapAction, Workload};
@@ -186,7 +186,7 @@ impl Carriage {
             let is_first = seed != 0 && !is_made.swap(true, Ordering::Relaxed);
             Box::new(Faulty { callback: if is_first { callback } else { "none" }, fault })
         };
-        let caller = self.endpoint(1, Config { controller: Box::new(make), ..Config::default() });
+        let caller = self.endpoint(1, Config { controller: ControllerFactory::new(make), ..Config::default() });
         let mut listener = self.endpoint(2, Config::default());
         listener.listen(Mode::Stream).expect("both protocols have streams");
         let path = PathSpec {

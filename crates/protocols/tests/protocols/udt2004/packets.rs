@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, ReceivedEvent, SentEvent};
 use farhaul_netem::{LossSpec, PathSpec};
-use farhaul_proto::Config;
+use farhaul_proto::{Config, ControllerFactory};
 use farhaul_protocols::udt2004::default_config;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 
@@ -67,7 +67,7 @@ fn a_controller_that_asks_for_packets_hears_of_every_one() {
     let counted = [Counting::default(), Counting::default()];
     let config = |end: usize| {
         let counted = counted[end].clone();
-        Config { controller: Box::new(move |_| Box::new(counted.clone())), ..default_config() }
+        Config { controller: ControllerFactory::new(move |_| Box::new(counted.clone())), ..default_config() }
     };
     let lossy = PathSpec { loss: Some(LossSpec::Bernoulli(0.01)), ..clean_path() };
     let run = exchange(Pair::new(endpoint(1, config(0)), listener(2, config(1))).path(lossy));
