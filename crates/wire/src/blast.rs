@@ -15,6 +15,7 @@ use crate::DecodeError;
 mod record;
 
 pub use record::RecordError;
+pub(crate) use record::seq_of_record;
 
 /// Bytes of the tag in front of each datagram.
 pub const TAG_LEN: usize = 8;
@@ -193,20 +194,20 @@ impl<'a> Frame<'a> {
         let at = out.len();
         out.extend_from_slice(&[0; FRAME_HEADER]);
         let kind = match *self {
-            Self::Inline(body) => put(out, kind::INLINE, &[body]),
-            Self::Bulk(bytes) => put(out, kind::BULK, &[&bytes.to_be_bytes()]),
-            Self::Forward(body) => put(out, kind::FORWARD, &[body]),
-            Self::Backward(body) => put(out, kind::BACKWARD, &[body]),
-            Self::Grant(offset) => put(out, kind::GRANT, &[&offset.to_be_bytes()]),
-            Self::Delivered(offset) => put(out, kind::DELIVERED, &[&offset.to_be_bytes()]),
+            Self::Inline(body) => put(out, kind::INLINE, body),
+            Self::Bulk(bytes) => put(out, kind::BULK, &bytes.to_be_bytes()),
+            Self::Forward(body) => put(out, kind::FORWARD, body),
+            Self::Backward(body) => put(out, kind::BACKWARD, body),
+            Self::Grant(offset) => put(out, kind::GRANT, &offset.to_be_bytes()),
+            Self::Delivered(offset) => put(out, kind::DELIVERED, &offset.to_be_bytes()),
             Self::Feedback { datagrams, bytes, clock } => {
-                put(out, kind::FEEDBACK, &[&datagrams.to_be_bytes(), &bytes.to_be_bytes(), &clock.to_be_bytes()])
+                put(out, kind::FEEDBACK, [datagrams, bytes, clock].map(u64::to_be_bytes).as_flattened())
             }
             Self::PathOpen => kind::PATH_OPEN,
-            Self::Ping(number) => put(out, kind::PING, &[&number.to_be_bytes()]),
-            Self::Echo(number) => put(out, kind::ECHO, &[&number.to_be_bytes()]),
+            Self::Ping(number) => put(out, kind::PING, &number.to_be_bytes()),
+            Self::Echo(number) => put(out, kind::ECHO, &number.to_be_bytes()),
             Self::End => kind::END,
-            Self::Abort(code) => put(out, kind::ABORT, &[&code.to_be_bytes()]),
+            Self::Abort(code) => put(out, kind::ABORT, &code.to_be_bytes()),
         };
         let length = u32::try_from(out.len() - at - FRAME_HEADER).unwrap_or(u32::MAX);
         out[at] = kind;
@@ -234,14 +235,9 @@ impl<'a> Frame<'a> {
             kind::GRANT => Self::Grant(number()?),
             kind::DELIVERED => Self::Delivered(number()?),
             kind::FEEDBACK => {
-                let mut words = Cursor { bytes: body, at: 0 };
-                let (Some(datagrams), Some(bytes), Some(clock)) = (words.array(), words.array(), words.array()) else {
-                    return Err(wrong());
-                };
-                if words.at != body.len() {
-                    return Err(wrong());
-                }
-                let [datagrams, bytes, clock] = [datagrams, bytes, clock].map(u64::from_be_bytes);
+                let body: &[u8; 24] = body.try_into().map_err(|_| wrong())?;
+                let (words, _) = body.as_chunks();
+                let [datagrams, bytes, clock] = [words[0], words[1], words[2]].map(u64::from_be_bytes);
                 Self::Feedback { datagrams, bytes, clock }
             }
             kind::PATH_OPEN if body.is_empty() => Self::PathOpen,
@@ -281,11 +277,9 @@ pub enum FrameError {
     },
 }
 
-/// Appends the parts of a body and returns the type of the frame.
-fn put(out: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) -> u8 {
-    for part in parts {
-        out.extend_from_slice(part);
-    }
+/// Appends a body and returns the type of the frame.
+fn put(out: &mut Vec<u8>, kind: u8, body: &[u8]) -> u8 {
+    out.extend_from_slice(body);
     kind
 }
 

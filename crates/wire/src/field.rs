@@ -1,74 +1,116 @@
-//! Big-endian 32-bit words at fixed offsets, read and written in arrays of checked length.
+//! What several formats share: bodies of big-endian 32-bit words in their order, fields with a narrower range, ranges of lost
+//! packets, and bitmaps.
+
+use core::time::Duration;
 
 use farhaul_units::{AckNo, SeqNo};
 
 use crate::DecodeError;
 
-/// A 32-bit big-endian word at a fixed offset in a header or body.
-///
-/// The array type proves that the length was checked. Since the offset is a constant, an access compiles to a single
-/// load.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Word {
-    name: &'static str,
-    offset: usize,
+/// The words of a body that has exactly `N` of them: `legal` bytes.
+#[inline]
+pub(crate) fn read_words<const N: usize>(
+    packet: &'static str,
+    body: &[u8],
+    legal: &'static str,
+) -> Result<[u32; N], DecodeError> {
+    let words = match body.as_chunks() {
+        (words, []) => <&[[u8; 4]; N]>::try_from(words).ok(),
+        _ => None,
+    };
+    let words = words.ok_or(DecodeError::BodyLength { packet, length: body.len(), legal })?;
+    Ok(words.map(u32::from_be_bytes))
 }
 
-impl Word {
-    /// Word number `index`, counted from the beginning of the header or body.
-    pub(crate) const fn new(name: &'static str, index: usize) -> Self {
-        Self { name, offset: index * 4 }
-    }
-
-    #[inline]
-    pub(crate) const fn read<const N: usize>(self, bytes: &[u8; N]) -> u32 {
-        let at = self.offset;
-        u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-    }
-
-    #[inline]
-    pub(crate) fn write<const N: usize>(self, bytes: &mut [u8; N], value: u32) {
-        bytes[self.offset..self.offset + 4].copy_from_slice(&value.to_be_bytes());
-    }
-
-    /// The word, whose top bit must be zero.
-    #[inline]
-    pub(crate) const fn read_31<const N: usize>(self, bytes: &[u8; N]) -> Result<u32, DecodeError> {
-        without_top_bit(self.name, self.read(bytes))
-    }
-
-    #[inline]
-    pub(crate) fn read_seq<const N: usize>(self, bytes: &[u8; N]) -> Result<SeqNo, DecodeError> {
-        self.read_31(bytes).map(SeqNo::new)
-    }
-
-    #[inline]
-    pub(crate) fn read_ack_number<const N: usize>(self, bytes: &[u8; N]) -> Result<AckNo, DecodeError> {
-        self.read_31(bytes).map(AckNo::new)
-    }
+/// The header of `N` bytes and the payload of a datagram, which must not be empty.
+#[inline]
+pub(crate) fn split_payload<const N: usize>(datagram: &[u8]) -> Result<(&[u8; N], &[u8]), DecodeError> {
+    let parts = datagram.split_first_chunk().filter(|(_, payload)| !payload.is_empty());
+    parts.ok_or(DecodeError::TooShort { length: datagram.len(), header: N + 1 })
 }
 
-const fn without_top_bit(field: &'static str, value: u32) -> Result<u32, DecodeError> {
+/// Appends words.
+#[inline]
+pub(crate) fn put_words<const N: usize>(out: &mut Vec<u8>, words: [u32; N]) {
+    out.extend_from_slice(words.map(u32::to_be_bytes).as_flattened());
+}
+
+/// A word whose top bit must be zero.
+#[inline]
+pub(crate) const fn below_2_31(field: &'static str, value: u32) -> Result<u32, DecodeError> {
     if value >> 31 == 0 { Ok(value) } else { Err(DecodeError::TopBit { field, value }) }
+}
+
+#[inline]
+pub(crate) fn read_seq(field: &'static str, word: u32) -> Result<SeqNo, DecodeError> {
+    below_2_31(field, word).map(SeqNo::new)
+}
+
+#[inline]
+pub(crate) fn read_ack_number(field: &'static str, word: u32) -> Result<AckNo, DecodeError> {
+    below_2_31(field, word).map(AckNo::new)
+}
+
+pub(crate) fn read_micros(word: u32) -> Duration {
+    Duration::from_micros(word.into())
+}
+
+/// Whole microseconds, at most 2^32 - 1.
+pub(crate) fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
+}
+
+/// The mark of a word that begins a range of lost packets, which the next word ends.
+pub(crate) const RANGE_BIT: u32 = 1 << 31;
+
+/// Appends a range of lost packets, of one word or two, unless it is empty. Returns false if it does not fit in `room` words.
+pub(crate) fn put_loss(out: &mut Vec<u8>, room: &mut usize, packets: u32, [first, end]: [u32; 2]) -> bool {
+    let Some(rest) = room.checked_sub(packets.min(2) as usize) else { return false };
+    *room = rest;
+    match packets {
+        0 => {}
+        1 => put_words(out, [first]),
+        _ => put_words(out, [first | RANGE_BIT, end]),
+    }
+    true
+}
+
+/// Clears the bits `first` to `last` of a bitmap, both inclusive. The lowest bit of a byte comes first.
+pub(crate) fn clear_bits(bits: &mut [u8], first: u32, last: u32) {
+    let (from, to) = ((first / 8) as usize, (last / 8) as usize);
+    let (head, tail) = (0xFF << (first % 8), 0xFF >> (7 - last % 8));
+    if from == to {
+        bits[from] &= !(head & tail);
+        return;
+    }
+    bits[from] &= !head;
+    bits[from + 1..to].fill(0);
+    bits[to] &= !tail;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SECOND: Word = Word::new("second", 1);
-
     #[test]
     fn words_are_big_endian() {
-        let mut bytes = [0; 8];
-        SECOND.write(&mut bytes, 0x0102_0304);
-        assert_eq!(bytes, [0, 0, 0, 0, 1, 2, 3, 4]);
-        assert_eq!(SECOND.read(&bytes), 0x0102_0304);
+        let mut bytes = Vec::new();
+        put_words(&mut bytes, [7, 0x0102_0304]);
+        assert_eq!(bytes, [0, 0, 0, 7, 1, 2, 3, 4]);
+        assert_eq!(read_words("test", &bytes, "8"), Ok([7, 0x0102_0304]));
+    }
+
+    #[test]
+    fn another_number_of_words_is_refused_and_told() {
+        let wrong = |length| Err(DecodeError::BodyLength { packet: "test", length, legal: "8" });
+        for length in [0, 4, 7, 9, 12] {
+            assert_eq!(read_words::<2>("test", &[0; 12][..length], "8"), wrong(length));
+        }
     }
 
     #[test]
     fn a_top_bit_is_refused_and_named() {
-        let bytes = [0, 0, 0, 0, 0x80, 0, 0, 1];
-        assert_eq!(SECOND.read_31(&bytes), Err(DecodeError::TopBit { field: "second", value: 0x8000_0001 }));
+        let value = 0x8000_0001;
+        assert_eq!(below_2_31("second", value), Err(DecodeError::TopBit { field: "second", value }));
     }
 }

@@ -22,9 +22,11 @@
 //! comes first. The bits behind the last packet are 0.
 
 use farhaul_units::{SeqNo, SeqRange};
+use num_enum::TryFromPrimitive;
 
 use crate::DecodeError;
-use crate::blast::{Cursor, RecordError};
+use crate::blast::{Cursor, RecordError, seq_of_record};
+use crate::field::{read_seq, split_payload};
 
 mod bitmap;
 
@@ -42,26 +44,19 @@ pub const MAX_OBJECT: u32 = 1 << 30;
 /// # Errors
 /// The datagram has no payload, or the top bit of its number is set.
 pub fn split(datagram: &[u8]) -> Result<(SeqNo, &[u8]), DecodeError> {
-    match datagram.split_first_chunk::<HEADER_LEN>() {
-        Some((head, payload)) if !payload.is_empty() => {
-            let value = u32::from_be_bytes(*head);
-            if value > SeqNo::MAX.value() {
-                return Err(DecodeError::TopBit { field: "number", value });
-            }
-            Ok((SeqNo::new(value), payload))
-        }
-        _ => Err(DecodeError::TooShort { length: datagram.len(), header: HEADER_LEN + 1 }),
-    }
+    let (number, payload) = split_payload(datagram)?;
+    Ok((read_seq("number", u32::from_be_bytes(*number))?, payload))
 }
 
 /// The version of the program whose rules a sender follows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, TryFromPrimitive)]
+#[repr(u8)]
 pub enum Version {
     /// Loss information after each segment, and a rate that follows it.
     #[default]
-    Segments,
+    Segments = 0,
     /// Acknowledgements of everything after some packets, and no adaptation of the rate.
-    Greedy,
+    Greedy = 1,
 }
 
 /// Wishes of a sender for its receiver, in the hello of the channel.
@@ -82,7 +77,7 @@ impl Terms {
     /// Their bytes.
     pub fn encode(self) -> [u8; Self::LEN] {
         let [a, b, c, d] = self.packets.to_be_bytes();
-        [u8::from(self.version == Version::Greedy), u8::from(self.ordered), a, b, c, d]
+        [self.version as u8, u8::from(self.ordered), a, b, c, d]
     }
 
     /// Reads them. An empty hello has the default terms.
@@ -96,11 +91,8 @@ impl Terms {
             Err(_) if hello.is_empty() => return Ok(Self::default()),
             Err(_) => return Err(wrong("length of FOBS' hello", hello.len() as u64, "0 or 6")),
         };
-        let version = match version {
-            0 => Version::Segments,
-            1 => Version::Greedy,
-            other => return Err(wrong("version of FOBS", other.into(), "0 or 1")),
-        };
+        let unknown = |_| wrong("version of FOBS", version.into(), "0 or 1");
+        let version = Version::try_from_primitive(version).map_err(unknown)?;
         let ordered = match ordered {
             0 => false,
             1 => true,
@@ -159,7 +151,7 @@ impl<'a> Record<'a> {
         let record = match kind {
             kind::DONE => {
                 let (Some(end), Some(bytes)) = (rest.array(), rest.array()) else { return Ok(None) };
-                let (end, bytes) = (packet("end of an object", end)?, u32::from_be_bytes(bytes));
+                let (end, bytes) = (seq_of_record("end of an object", end)?, u32::from_be_bytes(bytes));
                 if !(1..=MAX_OBJECT).contains(&bytes) {
                     let (field, value) = ("bytes of an object", bytes.into());
                     return Err(RecordError::OutOfRange { field, value, valid: "1 to 2^30" });
@@ -182,7 +174,7 @@ impl<'a> Record<'a> {
             }
             kind::COMPLETED => {
                 let Some(end) = rest.array() else { return Ok(None) };
-                Self::Completed(packet("end of the completed objects", end)?)
+                Self::Completed(seq_of_record("end of the completed objects", end)?)
             }
             other => return Err(RecordError::UnknownType(other)),
         };
@@ -228,21 +220,12 @@ fn put_segment(kind: u8, segment: Segment, out: &mut Vec<u8>) {
 }
 
 fn segment(number: u32, first: [u8; 4], packets: u32) -> Result<Segment, RecordError> {
-    let first = packet("first packet of a segment", first)?;
+    let first = seq_of_record("first packet of a segment", first)?;
     if !(1..=MAX_PACKETS).contains(&packets) {
         let (field, value) = ("packets of a segment", packets.into());
         return Err(RecordError::OutOfRange { field, value, valid: "1 to 2^17" });
     }
     Ok(Segment { number, range: SeqRange::new(first, first.plus(packets - 1)) })
-}
-
-/// A packet's number, whose top bit must be zero.
-fn packet(field: &'static str, bytes: [u8; 4]) -> Result<SeqNo, RecordError> {
-    let value = u32::from_be_bytes(bytes);
-    if value > SeqNo::MAX.value() {
-        return Err(RecordError::OutOfRange { field, value: value.into(), valid: "0 to 2^31 - 1" });
-    }
-    Ok(SeqNo::new(value))
 }
 
 #[cfg(test)]

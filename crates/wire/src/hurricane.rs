@@ -17,7 +17,8 @@
 use farhaul_units::{SeqNo, SeqRange};
 
 use crate::DecodeError;
-use crate::blast::{Cursor, RecordError};
+use crate::blast::{Cursor, RecordError, seq_of_record};
+use crate::field::{read_seq, split_payload};
 
 /// Bytes of a datagram before its payload.
 pub const HEADER_LEN: usize = 4;
@@ -34,16 +35,8 @@ const GROUP_LEN: usize = 8;
 /// # Errors
 /// The datagram has no payload, or the top bit of its number is set.
 pub fn split(datagram: &[u8]) -> Result<(SeqNo, &[u8]), DecodeError> {
-    match datagram.split_first_chunk::<HEADER_LEN>() {
-        Some((head, payload)) if !payload.is_empty() => {
-            let value = u32::from_be_bytes(*head);
-            if value > SeqNo::MAX.value() {
-                return Err(DecodeError::TopBit { field: "number", value });
-            }
-            Ok((SeqNo::new(value), payload))
-        }
-        _ => Err(DecodeError::TooShort { length: datagram.len(), header: HEADER_LEN + 1 }),
-    }
+    let (number, payload) = split_payload(datagram)?;
+    Ok((read_seq("number", u32::from_be_bytes(*number))?, payload))
 }
 
 /// Wishes of a sender for its receiver, in the hello of the channel. Zero leaves a value to the receiver.
@@ -112,7 +105,7 @@ impl<'a> Record<'a> {
         let record = match kind {
             kind::SENT => {
                 let Some(end) = rest.array() else { return Ok(None) };
-                Self::Sent(number("end of the datagrams sent", end)?)
+                Self::Sent(seq_of_record("end of the datagrams sent", end)?)
             }
             kind::MISSING => {
                 let Some(groups) = rest.array().map(u16::from_be_bytes) else { return Ok(None) };
@@ -180,22 +173,13 @@ impl<'a> Groups<'a> {
 /// The datagrams of a group.
 fn read_group(group: &[u8; GROUP_LEN]) -> Result<SeqRange, RecordError> {
     let [a, b, c, d, count @ ..] = *group;
-    let first = number("first datagram of a group", [a, b, c, d])?;
+    let first = seq_of_record("first datagram of a group", [a, b, c, d])?;
     let count = u32::from_be_bytes(count);
     if !(1..=MAX_COUNT).contains(&count) {
         let (field, valid) = ("number of datagrams of a group", "1 to 2^29");
         return Err(RecordError::OutOfRange { field, value: count.into(), valid });
     }
     Ok(SeqRange::new(first, first.plus(count - 1)))
-}
-
-/// A number whose top bit must be zero.
-fn number(field: &'static str, bytes: [u8; 4]) -> Result<SeqNo, RecordError> {
-    let value = u32::from_be_bytes(bytes);
-    if value > SeqNo::MAX.value() {
-        return Err(RecordError::OutOfRange { field, value: value.into(), valid: "0 to 2^31 - 1" });
-    }
-    Ok(SeqNo::new(value))
 }
 
 #[cfg(test)]

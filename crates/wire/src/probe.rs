@@ -16,6 +16,8 @@
 //!
 //! No answer is longer than its question, so a responder amplifies nothing (attack A11).
 
+use num_enum::TryFromPrimitive;
+
 use crate::DecodeError;
 
 /// The first word of each datagram: a UDT4 control packet of the unknown type 0x7A51.
@@ -41,7 +43,7 @@ pub fn payload(datagram: &[u8]) -> &[u8] {
 }
 
 /// Which data datagrams are acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromPrimitive)]
 #[repr(u8)]
 pub enum Acknowledge {
     /// None. The sender asks for the counts.
@@ -138,51 +140,31 @@ impl Probe {
     /// The datagram is too short for its kind, or no kind of this format.
     pub fn decode(datagram: &[u8]) -> Result<Self, DecodeError> {
         let short = DecodeError::TooShort { length: datagram.len(), header: ANSWER_LEN };
-        let head: &[u8; ANSWER_LEN] = datagram.first_chunk().ok_or(short)?;
-        let word = u32::from_be_bytes([head[0], head[1], head[2], head[3]]);
+        let ([a, b, c, d, kind, flags, high, low], numbers) = datagram.split_first_chunk().ok_or(short)?;
+        let numbers: &[[u8; 8]; ANSWER_LEN / 8 - 1] = numbers.as_chunks().0.first_chunk().ok_or(short)?;
+        let [session, number, clock, datagrams, bytes, late, first, last, jitter] = numbers.map(u64::from_be_bytes);
+        let refuse = |field, value, legal| DecodeError::OutOfRange { field, value, legal };
+        let word = u32::from_be_bytes([*a, *b, *c, *d]);
         if word != WORD {
-            return Err(DecodeError::OutOfRange { field: "the first word", value: word, legal: "that of a probe" });
+            return Err(refuse("the first word", word, "that of a probe"));
         }
-        let number = |index: usize| {
-            let at = 8 * index;
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(&head[at..at + 8]);
-            u64::from_be_bytes(bytes)
-        };
-        let counts = Counts {
-            datagrams: number(4),
-            bytes: number(5),
-            late: number(6),
-            first: number(7),
-            last: number(8),
-            jitter: number(9),
-        };
-        let kind = match (head[4], head[5]) {
+        let counts = Counts { datagrams, bytes, late, first, last, jitter };
+        let kind = match (*kind, *flags) {
             (DATA, flags) => {
-                let acknowledge = match flags {
-                    0 => Acknowledge::None,
-                    1 => Acknowledge::Each,
-                    2 => Acknowledge::Group,
-                    _ => {
-                        let value = u32::from(flags);
-                        return Err(DecodeError::OutOfRange { field: "the flags", value, legal: "0, 1 or 2" });
-                    }
-                };
-                let group = u16::from_be_bytes([head[6], head[7]]);
+                let unknown = |_| refuse("the flags", flags.into(), "0, 1 or 2");
+                let acknowledge = Acknowledge::try_from_primitive(flags).map_err(unknown)?;
+                let group = u16::from_be_bytes([*high, *low]);
                 if group == 0 {
-                    return Err(DecodeError::OutOfRange { field: "the group", value: 0, legal: "at least 1" });
+                    return Err(refuse("the group", 0, "at least 1"));
                 }
                 Kind::Data { group, acknowledge }
             }
             (ACKNOWLEDGEMENT, _) => Kind::Acknowledgement(counts),
             (QUERY, _) => Kind::Query,
             (REPORT, _) => Kind::Report(counts),
-            (kind, _) => {
-                let value = u32::from(kind);
-                return Err(DecodeError::OutOfRange { field: "the kind", value, legal: "1 to 4" });
-            }
+            (kind, _) => return Err(refuse("the kind", kind.into(), "1 to 4")),
         };
-        Ok(Self { kind, session: number(1), number: number(2), clock: number(3) })
+        Ok(Self { kind, session, number, clock })
     }
 }
 

@@ -18,6 +18,7 @@ pub use bitmap::{BitmapError, BitmapReader, bitmap_len, encode_bitmap};
 pub use name::{NAME_BLOCK_LEN, NameError, decode_name, encode_name};
 
 use crate::DecodeError;
+use crate::field::split_payload;
 
 /// Bytes before the payload of a datagram.
 pub const HEADER_LEN: usize = 4;
@@ -83,10 +84,7 @@ pub const fn encode_index(index: u32) -> [u8; HEADER_LEN] {
 /// # Errors
 /// The datagram has no payload. No sender sends such a packet.
 pub fn split_data(datagram: &[u8]) -> Result<([u8; HEADER_LEN], &[u8]), DecodeError> {
-    match datagram.split_first_chunk() {
-        Some((index, payload)) if !payload.is_empty() => Ok((*index, payload)),
-        _ => Err(DecodeError::TooShort { length: datagram.len(), header: HEADER_LEN + 1 }),
-    }
+    split_payload(datagram).map(|(index, payload)| (*index, payload))
 }
 
 /// The bytes of a size or length.

@@ -76,10 +76,5 @@ pub enum MessageError {
     },
 }
 
-/// The first `N` bytes, if that many have arrived.
-fn first<const N: usize>(bytes: &[u8]) -> Option<&[u8; N]> {
-    bytes.first_chunk()
-}
-
 #[cfg(test)]
 mod tests;

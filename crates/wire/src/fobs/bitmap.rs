@@ -3,6 +3,7 @@
 use farhaul_units::{SeqNo, SeqRange};
 
 use crate::blast::RecordError;
+use crate::field::clear_bits;
 
 /// A bitmap whose length fits its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,24 +60,11 @@ pub(super) fn encode(range: SeqRange, missing: impl Iterator<Item = SeqRange>, o
     let bits = &mut out[start..];
     let offset = |packet: SeqNo| packet.distance_from(range.first).unsigned_abs();
     for missing in missing.filter_map(|missing| missing.clip(range)) {
-        clear(bits, offset(missing.first), offset(missing.last));
+        clear_bits(bits, offset(missing.first), offset(missing.last));
     }
     if !packets.is_multiple_of(8)
         && let Some(last) = bits.last_mut()
     {
         *last &= 0xFF >> (8 - packets % 8);
     }
-}
-
-/// Clears the bits `first` to `last`, both inclusive.
-fn clear(bits: &mut [u8], first: u32, last: u32) {
-    let (from, to) = ((first / 8) as usize, (last / 8) as usize);
-    let (head, tail) = (0xFF << (first % 8), 0xFF >> (7 - last % 8));
-    if from == to {
-        bits[from] &= !(head & tail);
-        return;
-    }
-    bits[from] &= !head;
-    bits[from + 1..to].fill(0);
-    bits[to] &= !tail;
 }

@@ -4,6 +4,8 @@
 
 use core::ops::Range;
 
+use crate::field::clear_bits;
+
 /// The first byte: packets are missing, or all have arrived.
 const INCOMPLETE: u8 = 0;
 const COMPLETE: u8 = 1;
@@ -25,18 +27,7 @@ pub fn encode_bitmap(packets: u32, missing: impl Iterator<Item = Range<u32>>, ou
             continue;
         }
         flag[0] = INCOMPLETE;
-        clear(bits, range);
-    }
-}
-
-/// Clears the bits of a range, a byte at a time.
-fn clear(bits: &mut [u8], range: Range<u32>) {
-    let mut at = range.start;
-    while at < range.end {
-        let end = range.end.min((at / 8 + 1) * 8);
-        let ones = ((1u16 << (end - at)) - 1) << (at % 8);
-        bits[at as usize / 8] &= !ones.to_le_bytes()[0];
-        at = end;
+        clear_bits(bits, range.start, range.end - 1);
     }
 }
 

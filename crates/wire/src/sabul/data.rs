@@ -2,6 +2,7 @@
 
 use super::seq::DecimalSeq;
 use crate::DecodeError;
+use crate::field::split_payload;
 
 /// Bytes before the payload.
 pub const HEADER_LEN: usize = 4;
@@ -14,10 +15,7 @@ pub const MAX_PAYLOAD: usize = 1_468;
 /// The datagram carries no payload, or its number has more than eight digits.
 #[inline]
 pub fn split_data(datagram: &[u8]) -> Result<(DecimalSeq, &[u8]), DecodeError> {
-    let (head, payload) = datagram
-        .split_first_chunk::<HEADER_LEN>()
-        .filter(|(_, payload)| !payload.is_empty())
-        .ok_or(DecodeError::TooShort { length: datagram.len(), header: HEADER_LEN + 1 })?;
+    let (head, payload) = split_payload(datagram)?;
     let value = u32::from_be_bytes(*head);
     let seq = DecimalSeq::new(value).ok_or(DecodeError::OutOfRange {
         field: "sequence number",

@@ -8,6 +8,8 @@
 //! Close     4 | code u16 | length u8 | reason in UTF-8
 //! ```
 
+use num_enum::{FromPrimitive, IntoPrimitive};
+
 use super::header::Epoch;
 use super::initial_header::MAX_TOKEN;
 
@@ -46,55 +48,27 @@ pub enum Frame<'a> {
 }
 
 /// Why a handshake or a connection was given up, as its side tells the other one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromPrimitive, IntoPrimitive)]
 #[non_exhaustive]
+#[repr(u16)]
 pub enum CloseCode {
     /// The versions of the two sides differ.
-    Version,
+    Version = 1,
     /// TLS failed: no common suite, a damaged message, a signature that does not verify.
-    Tls,
+    Tls = 2,
     /// The peer's key is not one that this side admits.
-    Unauthorised,
+    Unauthorised = 3,
     /// The transport parameters of the transport do not fit.
-    TransportParameters,
+    TransportParameters = 4,
     /// There is no room for a further connection.
-    Busy,
+    Busy = 5,
     /// The keys have reached their limit, and the peer does not follow an update.
-    KeyLimit,
+    KeyLimit = 6,
     /// The peer violated the protocol.
-    Violation,
+    Violation = 7,
     /// A code of a later version.
+    #[num_enum(catch_all)]
     Other(u16),
-}
-
-impl CloseCode {
-    /// The number on the wire.
-    pub const fn value(self) -> u16 {
-        match self {
-            Self::Version => 1,
-            Self::Tls => 2,
-            Self::Unauthorised => 3,
-            Self::TransportParameters => 4,
-            Self::Busy => 5,
-            Self::KeyLimit => 6,
-            Self::Violation => 7,
-            Self::Other(value) => value,
-        }
-    }
-
-    /// The code with this number.
-    pub const fn from_value(value: u16) -> Self {
-        match value {
-            1 => Self::Version,
-            2 => Self::Tls,
-            3 => Self::Unauthorised,
-            4 => Self::TransportParameters,
-            5 => Self::Busy,
-            6 => Self::KeyLimit,
-            7 => Self::Violation,
-            other => Self::Other(other),
-        }
-    }
 }
 
 /// Why a body is no sequence of frames. Its sender holds the keys, so the fault is the peer's.
@@ -146,7 +120,7 @@ impl<'a> Frame<'a> {
             Self::Close(code, reason) => {
                 let reason = short(reason).as_bytes();
                 out.push(kind::CLOSE);
-                out.extend_from_slice(&code.value().to_be_bytes());
+                out.extend_from_slice(&u16::from(code).to_be_bytes());
                 out.push(u8::try_from(reason.len()).unwrap_or(0));
                 out.extend_from_slice(reason);
             }
@@ -190,7 +164,7 @@ impl<'a> Frame<'a> {
                     return Err(length);
                 }
                 let reason = str::from_utf8(reason).map_err(|_| FrameError::NoText)?;
-                (Self::Close(CloseCode::from_value(u16::from_be_bytes(*code)), reason), rest)
+                (Self::Close(u16::from_be_bytes(*code).into(), reason), rest)
             }
             other => return Err(FrameError::UnknownType(other)),
         }))

@@ -116,7 +116,7 @@ impl<'a> Message<'a> {
         match self {
             Self::Done => {}
             Self::Close(code, reason) => {
-                out.extend_from_slice(&code.value().to_be_bytes());
+                out.extend_from_slice(&u16::from(*code).to_be_bytes());
                 out.extend_from_slice(short(reason).as_bytes());
             }
             Self::Challenge(bytes) | Self::Response(bytes) => out.extend_from_slice(bytes),
@@ -132,7 +132,7 @@ impl<'a> Message<'a> {
             kind::CLOSE => {
                 let (code, reason) = rest.split_first_chunk()?;
                 let reason = str::from_utf8(reason).ok().filter(|reason| reason.len() <= MAX_REASON)?;
-                Self::Close(CloseCode::from_value(u16::from_be_bytes(*code)), reason)
+                Self::Close(u16::from_be_bytes(*code).into(), reason)
             }
             kind::CHALLENGE => Self::Challenge(rest.try_into().ok()?),
             kind::RESPONSE => Self::Response(rest.try_into().ok()?),

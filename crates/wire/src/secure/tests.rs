@@ -174,7 +174,7 @@ proptest! {
             Frame::Crypto { offset, bytes: &bytes },
             Frame::Received { epoch: Epoch(epoch), offset },
             Frame::Retry(&bytes),
-            Frame::Close(CloseCode::from_value(code), &reason),
+            Frame::Close(code.into(), &reason),
         ];
         let mut encoded = Vec::new();
         frames.iter().for_each(|frame| frame.encode(&mut encoded));
@@ -192,7 +192,7 @@ proptest! {
     fn messages_survive(code: u16, reason in "\\PC{0,40}", challenge: [u8; inner::CHALLENGE_LEN]) {
         let messages = [
             inner::Message::Done,
-            inner::Message::Close(CloseCode::from_value(code), &reason),
+            inner::Message::Close(code.into(), &reason),
             inner::Message::Challenge(challenge),
             inner::Message::Response(challenge),
             inner::Message::Datagram(reason.as_bytes()),

@@ -117,9 +117,8 @@ impl<'a> TransportParameters<'a> {
     /// # Errors
     /// See [`ParametersError`].
     pub fn decode(bytes: &'a [u8]) -> Result<Self, ParametersError> {
-        let (mut protocol, mut mode, mut mss, mut window) = (None, None, None, None);
-        let (mut first, mut options, mut largest, mut call, mut half_close) = (None, None, None, None, None);
-        let mut receipts = None;
+        // By their ids, which begin at one.
+        let mut values: [Option<&'a [u8]>; id::RECEIPTS as usize] = [None; id::RECEIPTS as usize];
         let mut rest = bytes;
         while let Some((id, behind)) = rest.split_first_chunk() {
             let id = u16::from_be_bytes(*id);
@@ -127,26 +126,15 @@ impl<'a> TransportParameters<'a> {
             let (value, behind) =
                 behind.split_at_checked(u16::from_be_bytes(*length).into()).ok_or(ParametersError::Length(id))?;
             rest = behind;
-            let place = match id {
-                id::PROTOCOL => &mut protocol,
-                id::MODE => &mut mode,
-                id::MSS => &mut mss,
-                id::FLOW_WINDOW => &mut window,
-                id::FIRST => &mut first,
-                id::OPTIONS => &mut options,
-                id::LARGEST => &mut largest,
-                id::CALL => &mut call,
-                id::HALF_CLOSE => &mut half_close,
-                id::RECEIPTS => &mut receipts,
-                _ => continue,
-            };
-            if place.replace(value).is_some() {
+            let place = usize::from(id).checked_sub(1).and_then(|at| values.get_mut(at));
+            if place.is_some_and(|place| place.replace(value).is_some()) {
                 return Err(ParametersError::Twice(id));
             }
         }
         if !rest.is_empty() {
             return Err(ParametersError::Length(0));
         }
+        let [protocol, mode, mss, window, first, options, largest, call, half_close, receipts] = values;
         let protocol = protocol.ok_or(ParametersError::Missing(id::PROTOCOL))?;
         if protocol.len() > MAX_PROTOCOL || !protocol.is_ascii() {
             return Err(ParametersError::Value(id::PROTOCOL));

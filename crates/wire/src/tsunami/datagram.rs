@@ -2,30 +2,29 @@
 //!
 //! The original sends the whole block size after it, also for the last block of a file. The rest of that is garbage.
 
+use num_enum::TryFromPrimitive;
+
 use crate::DecodeError;
 
 /// Bytes before a block.
 pub const HEADER_LEN: usize = 6;
 
 /// Why a block is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromPrimitive)]
+#[repr(u16)]
 pub enum Kind {
     /// In its turn.
-    Original,
+    Original = b'O' as u16,
     /// On request.
-    Retransmission,
+    Retransmission = b'R' as u16,
     /// In its turn, and no other block follows. The server repeats it until the client stops the transfer.
-    Last,
+    Last = b'X' as u16,
 }
 
 impl Kind {
     /// The word on the wire, an ASCII letter.
     pub const fn word(self) -> u16 {
-        match self {
-            Self::Original => b'O' as u16,
-            Self::Retransmission => b'R' as u16,
-            Self::Last => b'X' as u16,
-        }
+        self as u16
     }
 }
 
@@ -54,9 +53,9 @@ impl Header {
         let (head, rest) = datagram.split_first_chunk().ok_or(DecodeError::TooShort { length, header: HEADER_LEN })?;
         let [b0, b1, b2, b3, k0, k1] = *head;
         let word = u16::from_be_bytes([k0, k1]);
-        let kind = [Kind::Original, Kind::Retransmission, Kind::Last].into_iter().find(|kind| kind.word() == word);
         let out_of_range =
             DecodeError::OutOfRange { field: "the type of a block", value: u32::from(word), legal: "O, R or X" };
-        Ok((Self { block: u32::from_be_bytes([b0, b1, b2, b3]), kind: kind.ok_or(out_of_range)? }, rest))
+        let kind = Kind::try_from_primitive(word).map_err(|_| out_of_range)?;
+        Ok((Self { block: u32::from_be_bytes([b0, b1, b2, b3]), kind }, rest))
     }
 }

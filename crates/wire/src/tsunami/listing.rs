@@ -13,7 +13,7 @@
 //!             client  "got list", or nothing
 //! ```
 
-use super::{MAX_NAME, MessageError, first};
+use super::{MAX_NAME, MessageError};
 
 /// The name that asks for the names and sizes of all files.
 pub const LIST_FILES: &[u8] = b"!#DIR??";
@@ -128,7 +128,7 @@ impl Totals {
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>, MessageError> {
         const BYTES: &str = "the length of all names";
         const NAMES: &str = "the number of names";
-        let Some(fields) = first::<{ Self::LEN }>(bytes) else { return Ok(None) };
+        let Some(fields) = bytes.first_chunk::<{ Self::LEN }>() else { return Ok(None) };
         let (one, two) = fields.split_at(COUNT_LEN);
         let number = |padded: &[u8], field| {
             let digits = padded.iter().position(|byte| *byte == 0).unwrap_or(padded.len());

@@ -1,8 +1,9 @@
 //! The beginning of a connection: revision, challenge, proof, and the answers of one byte.
 
 use md5::{Digest, Md5};
+use num_enum::TryFromPrimitive;
 
-use super::{MessageError, first};
+use super::MessageError;
 
 /// The revision of the protocol that tsunami-udp 1.1 speaks. Both sides send it at once.
 pub const REVISION: u32 = 0x2006_1025;
@@ -19,7 +20,7 @@ pub type Challenge = [u8; CHALLENGE_LEN];
 /// # Errors
 /// The peer speaks another revision.
 pub fn check_revision(bytes: &[u8]) -> Result<Option<usize>, MessageError> {
-    let Some(revision) = first::<4>(bytes) else { return Ok(None) };
+    let Some(revision) = bytes.first_chunk() else { return Ok(None) };
     match u32::from_be_bytes(*revision) {
         REVISION => Ok(Some(4)),
         other => Err(MessageError::Revision(other)),
@@ -52,36 +53,28 @@ impl Proof {
 }
 
 /// A byte with which a server answers a proof or a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromPrimitive)]
+#[repr(u8)]
 pub enum Answer {
     /// The proof is right, or the file can be had.
-    Accepted,
+    Accepted = 0,
     /// The proof is wrong.
-    WrongProof,
+    WrongProof = 1,
     /// The file cannot be opened. The server waits for the next name.
-    NoFile,
+    NoFile = 8,
 }
 
 impl Answer {
     /// Its byte.
     pub const fn byte(self) -> u8 {
-        match self {
-            Self::Accepted => 0,
-            Self::WrongProof => 1,
-            Self::NoFile => 8,
-        }
+        self as u8
     }
 
     /// The answer that a byte means.
     ///
     /// # Errors
     /// No server answers so.
-    pub const fn from_byte(byte: u8) -> Result<Self, MessageError> {
-        match byte {
-            0 => Ok(Self::Accepted),
-            1 => Ok(Self::WrongProof),
-            8 => Ok(Self::NoFile),
-            other => Err(MessageError::Answer(other)),
-        }
+    pub fn from_byte(byte: u8) -> Result<Self, MessageError> {
+        Self::try_from_primitive(byte).map_err(|_| MessageError::Answer(byte))
     }
 }

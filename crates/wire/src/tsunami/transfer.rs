@@ -1,6 +1,6 @@
 //! The opening of the transfer of one file: its name, the client's parameters, the server's sizes.
 
-use super::{HEADER_LEN, MessageError, first};
+use super::{HEADER_LEN, MessageError};
 
 /// Most bytes of a name, its end not counted.
 pub const MAX_NAME: usize = 1023;
@@ -81,7 +81,7 @@ impl Parameters {
     /// A value that no server can obey. Blocks have 1 to [`MAX_BLOCK`] bytes. The rate and the denominators are not
     /// zero. The threshold is less than 100 %.
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>, MessageError> {
-        let Some(bytes) = first::<{ Self::LEN }>(bytes) else { return Ok(None) };
+        let Some(bytes) = bytes.first_chunk::<{ Self::LEN }>() else { return Ok(None) };
         let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let half = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
         let (block_size, target_rate, error_threshold) = (word(0), word(4), word(8));
@@ -139,7 +139,7 @@ impl Sizes {
     /// # Errors
     /// The number of blocks does not fit the sizes, or the size of a block is none.
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>, MessageError> {
-        let Some(bytes) = first::<{ Self::LEN }>(bytes) else { return Ok(None) };
+        let Some(bytes) = bytes.first_chunk::<{ Self::LEN }>() else { return Ok(None) };
         let (file, words) = bytes.split_at(8);
         let file = u64::from_be_bytes(file.try_into().unwrap_or([0; 8]));
         let word = |at: usize| u32::from_be_bytes([words[at], words[at + 1], words[at + 2], words[at + 3]]);

@@ -4,12 +4,7 @@ use core::time::Duration;
 
 use super::seq::SeqNo30;
 use crate::DecodeError;
-use crate::field::Word;
-
-const SEQ: Word = Word::new("acknowledged sequence number", 0);
-const RTT: Word = Word::new("round-trip time", 1);
-const ARRIVAL_SPEED: Word = Word::new("packet arrival speed", 2);
-const CAPACITY: Word = Word::new("estimated bandwidth", 3);
+use crate::field::{micros, put_words, read_micros, read_words};
 
 /// An acknowledgement (type 2). The units are ours (departure D121). Zero means "not known" in all three measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,23 +26,12 @@ impl Ack {
     pub const LEN: usize = 16;
 
     pub(super) fn decode(id: u16, body: &[u8]) -> Result<Self, DecodeError> {
-        let words: &[u8; Self::LEN] =
-            body.try_into().map_err(|_| DecodeError::BodyLength { packet: "ACK", length: body.len(), legal: "16" })?;
-        Ok(Self {
-            id,
-            seq: SeqNo30::from_word("acknowledged sequence number", SEQ.read(words))?,
-            rtt: Duration::from_micros(u64::from(RTT.read(words))),
-            arrival_speed: ARRIVAL_SPEED.read(words),
-            capacity: CAPACITY.read(words),
-        })
+        let [seq, rtt, arrival_speed, capacity] = read_words("ACK", body, "16")?;
+        let seq = SeqNo30::from_word("acknowledged sequence number", seq)?;
+        Ok(Self { id, seq, rtt: read_micros(rtt), arrival_speed, capacity })
     }
 
     pub(super) fn encode_body(&self, out: &mut Vec<u8>) {
-        let mut words = [0; Self::LEN];
-        SEQ.write(&mut words, self.seq.value());
-        RTT.write(&mut words, u32::try_from(self.rtt.as_micros()).unwrap_or(u32::MAX));
-        ARRIVAL_SPEED.write(&mut words, self.arrival_speed);
-        CAPACITY.write(&mut words, self.capacity);
-        out.extend_from_slice(&words);
+        put_words(out, [self.seq.value(), micros(self.rtt), self.arrival_speed, self.capacity]);
     }
 }

@@ -6,7 +6,7 @@ use super::handshake::Handshake;
 use super::loss_list::LossList;
 use super::seq::SeqNo30;
 use crate::DecodeError;
-use crate::field::Word;
+use crate::field::{below_2_31, put_words, read_words};
 
 /// The types in bits 1 to 3 of the header. Source: paper:udt-2004 §3.2; 5 is ours (departure D122), as in UDT4.
 mod kind {
@@ -22,11 +22,6 @@ mod kind {
 const CONTROL_BIT: u32 = 1 << 31;
 const KIND_SHIFT: u32 = 28;
 const KIND_MASK: u32 = 0b111;
-
-const CLOSE_LEN: usize = 12;
-const CLOSE_CONNECTION: Word = Word::new("connection id", 0);
-const CLOSE_END: Word = Word::new("end of the stream", 1);
-const CLOSE_ACKED: Word = Word::new("acknowledged sequence number", 2);
 
 /// Whether `datagram` claims to be a handshake. It may be invalid all the same.
 pub fn is_handshake(datagram: &[u8]) -> bool {
@@ -85,52 +80,36 @@ impl<'a> Control<'a> {
 
     /// Appends the packet to `out` as one datagram.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let word = CONTROL_BIT | self.kind() << KIND_SHIFT | u32::from(self.number());
-        out.extend_from_slice(&word.to_be_bytes());
+        let (kind, number) = self.head();
+        put_words(out, [CONTROL_BIT | kind << KIND_SHIFT | u32::from(number)]);
         match self {
             Self::Handshake(handshake) => handshake.encode_body(out),
             Self::Ack(ack) => ack.encode_body(out),
             Self::Nak(losses) => out.extend_from_slice(losses.as_body()),
-            Self::Close { connection, end, acked } => {
-                let mut words = [0; CLOSE_LEN];
-                CLOSE_CONNECTION.write(&mut words, *connection);
-                CLOSE_END.write(&mut words, end.value());
-                CLOSE_ACKED.write(&mut words, acked.value());
-                out.extend_from_slice(&words);
-            }
+            Self::Close { connection, end, acked } => put_words(out, [*connection, end.value(), acked.value()]),
             Self::KeepAlive | Self::DelayWarning | Self::Ack2(_) => {}
         }
     }
 
-    const fn kind(&self) -> u32 {
+    /// The type, and bits 16 to 31 of the header.
+    const fn head(&self) -> (u32, u16) {
         match self {
-            Self::Handshake(_) => kind::HANDSHAKE,
-            Self::KeepAlive => kind::KEEP_ALIVE,
-            Self::Ack(_) => kind::ACK,
-            Self::Nak(_) => kind::NAK,
-            Self::DelayWarning => kind::DELAY_WARNING,
-            Self::Close { .. } => kind::CLOSE,
-            Self::Ack2(_) => kind::ACK2,
-        }
-    }
-
-    /// Bits 16 to 31 of the header.
-    const fn number(&self) -> u16 {
-        match self {
-            Self::Ack(ack) => ack.id,
-            Self::Ack2(id) => *id,
-            Self::Nak(losses) => losses.count(),
-            Self::Handshake(_) | Self::KeepAlive | Self::DelayWarning | Self::Close { .. } => 0,
+            Self::Handshake(_) => (kind::HANDSHAKE, 0),
+            Self::KeepAlive => (kind::KEEP_ALIVE, 0),
+            Self::Ack(ack) => (kind::ACK, ack.id),
+            Self::Nak(losses) => (kind::NAK, losses.count()),
+            Self::DelayWarning => (kind::DELAY_WARNING, 0),
+            Self::Close { .. } => (kind::CLOSE, 0),
+            Self::Ack2(id) => (kind::ACK2, *id),
         }
     }
 }
 
 fn decode_close<'a>(body: &[u8]) -> Result<Control<'a>, DecodeError> {
-    let words: &[u8; CLOSE_LEN] =
-        body.try_into().map_err(|_| DecodeError::BodyLength { packet: "close", length: body.len(), legal: "12" })?;
-    let acked = SeqNo30::from_word("acknowledged sequence number", CLOSE_ACKED.read(words))?;
-    let end = SeqNo30::from_word("end of the stream", CLOSE_END.read(words))?;
-    Ok(Control::Close { connection: CLOSE_CONNECTION.read_31(words)?, end, acked })
+    let [connection, end, acked] = read_words("close", body, "12")?;
+    let acked = SeqNo30::from_word("acknowledged sequence number", acked)?;
+    let end = SeqNo30::from_word("end of the stream", end)?;
+    Ok(Control::Close { connection: below_2_31("connection id", connection)?, end, acked })
 }
 
 /// `control`, if `body` is empty as required.

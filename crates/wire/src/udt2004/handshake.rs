@@ -4,46 +4,22 @@
 //! (departure D120). They are an initial sequence number and a cookie that proves the caller's address. An id
 //! distinguishes this connection from earlier ones between the same addresses.
 
+use num_enum::{IntoPrimitive, TryFromPrimitive, TryFromPrimitiveError};
+
 use super::seq::SeqNo30;
 use crate::DecodeError;
-use crate::field::Word;
-
-const VERSION: Word = Word::new("handshake version", 0);
-const REQUEST: Word = Word::new("request", 1);
-const ISN: Word = Word::new("initial sequence number", 2);
-const MTU: Word = Word::new("MTU", 3);
-const FLOW_WINDOW: Word = Word::new("maximum flow window", 4);
-const CONNECTION: Word = Word::new("connection id", 5);
-const COOKIE: Word = Word::new("cookie", 6);
+use crate::field::{below_2_31, put_words, read_words};
 
 /// The request or response of a handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoPrimitive, TryFromPrimitive)]
+#[repr(u32)]
 pub enum Request {
-    /// A caller's first request, and the response with a cookie (1).
-    Cookie,
-    /// A caller's second request, with the cookie, and the response that connects (2).
-    Open,
-    /// The listener refuses: wrong version, or no room (3).
-    Refused,
-}
-
-impl Request {
-    const fn from_word(word: u32) -> Result<Self, DecodeError> {
-        match word {
-            1 => Ok(Self::Cookie),
-            2 => Ok(Self::Open),
-            3 => Ok(Self::Refused),
-            value => Err(DecodeError::OutOfRange { field: "request", value, legal: "1 to 3" }),
-        }
-    }
-
-    const fn to_word(self) -> u32 {
-        match self {
-            Self::Cookie => 1,
-            Self::Open => 2,
-            Self::Refused => 3,
-        }
-    }
+    /// A caller's first request, and the response with a cookie.
+    Cookie = 1,
+    /// A caller's second request, with the cookie, and the response that connects.
+    Open = 2,
+    /// The listener refuses: wrong version, or no room.
+    Refused = 3,
 }
 
 /// The body of a handshake (type 0), with the same length in every step. Every field is an unchecked claim of the peer.
@@ -73,31 +49,25 @@ impl Handshake {
     pub const LEN: usize = 28;
 
     pub(super) fn decode_body(body: &[u8]) -> Result<Self, DecodeError> {
-        let words: &[u8; Self::LEN] = body.try_into().map_err(|_| DecodeError::BodyLength {
-            packet: "handshake",
-            length: body.len(),
-            legal: "28",
-        })?;
+        let [version, request, isn, mtu, flow_window, connection, cookie] = read_words("handshake", body, "28")?;
+        let unknown = |_: TryFromPrimitiveError<Request>| DecodeError::OutOfRange {
+            field: "request",
+            value: request,
+            legal: "1 to 3",
+        };
         Ok(Self {
-            version: VERSION.read(words),
-            request: Request::from_word(REQUEST.read(words))?,
-            isn: SeqNo30::from_word("initial sequence number", ISN.read(words))?,
-            mtu: MTU.read(words),
-            flow_window: FLOW_WINDOW.read(words),
-            connection: CONNECTION.read_31(words)?,
-            cookie: COOKIE.read(words),
+            version,
+            request: request.try_into().map_err(unknown)?,
+            isn: SeqNo30::from_word("initial sequence number", isn)?,
+            mtu,
+            flow_window,
+            connection: below_2_31("connection id", connection)?,
+            cookie,
         })
     }
 
     pub(super) fn encode_body(&self, out: &mut Vec<u8>) {
-        let mut words = [0; Self::LEN];
-        VERSION.write(&mut words, self.version);
-        REQUEST.write(&mut words, self.request.to_word());
-        ISN.write(&mut words, self.isn.value());
-        MTU.write(&mut words, self.mtu);
-        FLOW_WINDOW.write(&mut words, self.flow_window);
-        CONNECTION.write(&mut words, self.connection);
-        COOKIE.write(&mut words, self.cookie);
-        out.extend_from_slice(&words);
+        let Self { version, request, isn, mtu, flow_window, connection, cookie } = *self;
+        put_words(out, [version, request.into(), isn.value(), mtu, flow_window, connection, cookie]);
     }
 }

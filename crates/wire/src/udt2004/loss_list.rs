@@ -5,17 +5,15 @@
 
 use super::seq::SeqNo30;
 use crate::DecodeError;
+use crate::field::{RANGE_BIT, put_loss};
 use farhaul_units::SeqNo;
-
-const WORD_LEN: usize = 4;
-const RANGE_BIT: u32 = 1 << 31;
 
 /// The body of a NAK. It was checked as a whole, including the number of packets in the header.
 ///
 /// Ranges may still overlap, repeat, or lie outside the packets sent: clip them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossList<'a> {
-    words: &'a [[u8; WORD_LEN]],
+    words: &'a [[u8; 4]],
     count: u16,
 }
 
@@ -96,19 +94,9 @@ impl<'a> LossList<'a> {
 pub fn encode_losses(ranges: impl Iterator<Item = LossRange>, max_words: usize, out: &mut Vec<u8>) -> (usize, u16) {
     let (mut room, mut taken, mut sum) = (max_words, 0, 0u64);
     for range in ranges {
-        let cost = range.len().min(2) as usize;
-        if cost > room {
+        if !put_loss(out, &mut room, range.len(), [range.first.value(), range.end.value()]) {
             break;
         }
-        match cost {
-            0 => {}
-            1 => out.extend_from_slice(&range.first.value().to_be_bytes()),
-            _ => {
-                out.extend_from_slice(&(range.first.value() | RANGE_BIT).to_be_bytes());
-                out.extend_from_slice(&range.end.value().to_be_bytes());
-            }
-        }
-        room -= cost;
         sum += u64::from(range.len());
         taken += 1;
     }
@@ -120,7 +108,7 @@ fn to_count(sum: u64) -> u16 {
 }
 
 /// The entry that begins at `at`, and its number of words. Past the end it is an open range.
-fn read_entry(words: &[[u8; WORD_LEN]], at: usize) -> Result<(LossRange, usize), DecodeError> {
+fn read_entry(words: &[[u8; 4]], at: usize) -> Result<(LossRange, usize), DecodeError> {
     let word_at = |at: usize| words.get(at).map(|word| u32::from_be_bytes(*word));
     let word = word_at(at).ok_or(DecodeError::OpenRange { word: at })?;
     let first = SeqNo30::from_word("lost packet", word & !RANGE_BIT)?;

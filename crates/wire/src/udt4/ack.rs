@@ -4,22 +4,12 @@ use core::time::Duration;
 
 use farhaul_units::{AckNo, SeqNo};
 
-use super::header::{HEADER_LEN, WORD_1};
+use super::header::ADDITIONAL;
 use crate::DecodeError;
-use crate::field::Word;
+use crate::field::{micros, put_words, read_ack_number, read_micros, read_seq, read_words};
 
-const SEQ: Word = Word::new("acknowledged sequence number", 0);
-const RTT: Word = Word::new("round-trip time", 1);
-const RTT_VAR: Word = Word::new("round-trip time variance", 2);
-const FREE_BUFFER: Word = Word::new("free buffer", 3);
-/// Counted from the end of a medium body, because only a full one has it.
-const ARRIVAL_RATE: Word = Word::new("arrival rate", 0);
-const CAPACITY: Word = Word::new("link capacity", 1);
-
-const LIGHT_LEN: usize = 4;
-const MEDIUM_LEN: usize = 16;
-/// Bytes of a full body beyond a medium one.
-const RATES_LEN: usize = 8;
+/// The name of the first word in errors.
+const SEQ: &str = "acknowledged sequence number";
 
 /// An acknowledgement. RTT values have whole microseconds on the wire, at most 2^32 - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,53 +68,37 @@ impl Ack {
     }
 
     /// The length of the body determines the variant.
-    pub(super) fn decode(head: &[u8; HEADER_LEN], body: &[u8]) -> Result<Self, DecodeError> {
-        if let Ok(words) = <&[u8; LIGHT_LEN]>::try_from(body) {
-            return Ok(Self::Light { seq: SEQ.read_seq(words)? });
-        }
-        let illegal = DecodeError::BodyLength { packet: "ACK", length: body.len(), legal: "4, 16 or 24" };
-        let (words, rates) = body.split_first_chunk::<MEDIUM_LEN>().ok_or(illegal)?;
-        if !matches!(rates.len(), 0 | RATES_LEN) {
-            return Err(illegal);
-        }
-        let number = WORD_1.read_ack_number(head)?;
-        let seq = SEQ.read_seq(words)?;
-        let (rtt, rtt_var) = (read_micros(RTT, words), read_micros(RTT_VAR, words));
-        let free_buffer = FREE_BUFFER.read(words);
-        Ok(match rates.first_chunk::<RATES_LEN>() {
+    pub(super) fn decode(additional: u32, body: &[u8]) -> Result<Self, DecodeError> {
+        const LEGAL: &str = "4, 16 or 24";
+        let ([seq, rtt, rtt_var, free_buffer], rates) = match body.len() {
+            4 => {
+                let [seq] = read_words("ACK", body, LEGAL)?;
+                return Ok(Self::Light { seq: read_seq(SEQ, seq)? });
+            }
+            16 => (read_words("ACK", body, LEGAL)?, None),
+            _ => {
+                let [seq, rtt, rtt_var, free_buffer, rates @ ..] = read_words::<6>("ACK", body, LEGAL)?;
+                ([seq, rtt, rtt_var, free_buffer], Some(rates))
+            }
+        };
+        let number = read_ack_number(ADDITIONAL, additional)?;
+        let seq = read_seq(SEQ, seq)?;
+        let (rtt, rtt_var) = (read_micros(rtt), read_micros(rtt_var));
+        Ok(match rates {
             None => Self::Medium { number, seq, rtt, rtt_var, free_buffer },
-            Some(rates) => {
-                let (arrival_rate, capacity) = (ARRIVAL_RATE.read(rates), CAPACITY.read(rates));
+            Some([arrival_rate, capacity]) => {
                 Self::Full { number, seq, rtt, rtt_var, free_buffer, arrival_rate, capacity }
             }
         })
     }
 
     pub(super) fn encode_body(&self, out: &mut Vec<u8>) {
-        let mut words = [0; MEDIUM_LEN];
-        SEQ.write(&mut words, self.seq().value());
-        match *self {
-            Self::Light { .. } => return out.extend_from_slice(&words[..LIGHT_LEN]),
-            Self::Medium { rtt, rtt_var, free_buffer, .. } | Self::Full { rtt, rtt_var, free_buffer, .. } => {
-                RTT.write(&mut words, micros(rtt));
-                RTT_VAR.write(&mut words, micros(rtt_var));
-                FREE_BUFFER.write(&mut words, free_buffer);
-            }
+        put_words(out, [self.seq().value()]);
+        if let Self::Medium { rtt, rtt_var, free_buffer, .. } | Self::Full { rtt, rtt_var, free_buffer, .. } = *self {
+            put_words(out, [micros(rtt), micros(rtt_var), free_buffer]);
         }
-        out.extend_from_slice(&words);
         if let Self::Full { arrival_rate, capacity, .. } = *self {
-            let mut rates = [0; RATES_LEN];
-            ARRIVAL_RATE.write(&mut rates, arrival_rate);
-            CAPACITY.write(&mut rates, capacity);
-            out.extend_from_slice(&rates);
+            put_words(out, [arrival_rate, capacity]);
         }
     }
-}
-
-fn read_micros<const N: usize>(field: Word, words: &[u8; N]) -> Duration {
-    Duration::from_micros(field.read(words).into())
-}
-
-fn micros(time: Duration) -> u32 {
-    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }

@@ -5,14 +5,12 @@ use farhaul_units::AckNo;
 use super::ack::Ack;
 use super::drop_request::DropRequest;
 use super::handshake::Handshake;
-use super::header::{
-    CONTROL_BIT, DESTINATION, HEADER_LEN, SocketId, TIMESTAMP, Timestamp, WORD_0, WORD_1, is_control, read_destination,
-    split,
-};
+use super::header::{ADDITIONAL, CONTROL_BIT, SocketId, Timestamp, is_control, read_destination, split};
 use super::loss_list::LossList;
 use super::path::Path;
 use super::receipt::Receipt;
 use crate::DecodeError;
+use crate::field::{put_words, read_ack_number};
 
 /// The types in bits 16 to 30 of the first word.
 mod kind {
@@ -102,45 +100,35 @@ impl<'a> Control<'a> {
     /// # Errors
     /// The datagram is too short or a data packet, or its body is invalid for its type.
     pub fn decode(datagram: &'a [u8]) -> Result<(Timestamp, SocketId, Self), DecodeError> {
-        let (head, body) = split(datagram)?;
+        let ([kind, additional, timestamp, destination], body) = split(datagram)?;
         if !is_control(datagram) {
             return Err(DecodeError::NotControl);
         }
-        let [high, low, user_high, user_low, ..] = *head;
-        let kind = u16::from_be_bytes([high & 0x7F, low]);
+        let [high, low, user_high, user_low] = kind.to_be_bytes();
         let user_kind = u16::from_be_bytes([user_high, user_low]);
-        let control = match kind {
-            kind::HANDSHAKE => Self::Handshake(Handshake::decode(head, body)?),
+        let control = match u16::from_be_bytes([high & 0x7F, low]) {
+            kind::HANDSHAKE => Self::Handshake(Handshake::decode(additional, body)?),
             kind::KEEP_ALIVE => empty(Self::KeepAlive, "keep-alive", body)?,
-            kind::ACK => Self::Ack(Ack::decode(head, body)?),
+            kind::ACK => Self::Ack(Ack::decode(additional, body)?),
             kind::NAK => Self::Nak(LossList::from_body(body)?),
             kind::CONGESTION_WARNING => empty(Self::CongestionWarning, "congestion warning", body)?,
             kind::SHUTDOWN => empty(Self::Shutdown, "shutdown", body)?,
-            kind::ACK2 => empty(Self::Ack2(WORD_1.read_ack_number(head)?), "ACK2", body)?,
-            kind::DROP_REQUEST => Self::DropRequest(DropRequest::decode(head, body)?),
-            kind::ERROR_SIGNAL => empty(Self::ErrorSignal(WORD_1.read(head)), "error signal", body)?,
-            kind::PATH => Self::Path(Path::decode(user_kind, head, body)?),
-            kind::RECEIPT => Self::Receipt(Receipt::decode(user_kind, head, body)?),
+            kind::ACK2 => empty(Self::Ack2(read_ack_number(ADDITIONAL, additional)?), "ACK2", body)?,
+            kind::DROP_REQUEST => Self::DropRequest(DropRequest::decode(additional, body)?),
+            kind::ERROR_SIGNAL => empty(Self::ErrorSignal(additional), "error signal", body)?,
+            kind::PATH => Self::Path(Path::decode(user_kind, additional, body)?),
+            kind::RECEIPT => Self::Receipt(Receipt::decode(user_kind, additional, body)?),
             kind::CUSTOM => Self::Custom { kind: user_kind, body },
             kind => Self::Unknown { kind },
         };
-        Ok((Timestamp::new(TIMESTAMP.read(head)), read_destination(head)?, control))
+        Ok((Timestamp::new(timestamp), read_destination(destination)?, control))
     }
 
     /// Appends the packet to `out` as one datagram. An empty body becomes libudt's four pad bytes.
     pub fn encode(&self, timestamp: Timestamp, destination: SocketId, out: &mut Vec<u8>) {
-        let mut head = [0; HEADER_LEN];
-        let user_kind = match *self {
-            Self::Custom { kind, .. } => kind,
-            Self::Path(path) => path.kind(),
-            Self::Receipt(receipt) => receipt.kind(),
-            _ => 0,
-        };
-        WORD_0.write(&mut head, CONTROL_BIT | u32::from(self.kind()) << 16 | u32::from(user_kind));
-        WORD_1.write(&mut head, self.additional_information());
-        TIMESTAMP.write(&mut head, timestamp.value());
-        DESTINATION.write(&mut head, destination.value());
-        out.extend_from_slice(&head);
+        let (kind, user_kind, additional) = self.head();
+        let first = CONTROL_BIT | u32::from(kind) << 16 | u32::from(user_kind);
+        put_words(out, [first, additional, timestamp.value(), destination.value()]);
         match self {
             Self::Handshake(handshake) => handshake.encode_body(out),
             Self::Ack(ack) => ack.encode_body(out),
@@ -158,35 +146,27 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// The type for bits 16 to 30 of the first word.
-    const fn kind(&self) -> u16 {
+    /// The type for bits 16 to 30 of the first word, the user's type for the last 16, and the second word, which holds
+    /// numbers outside the body.
+    const fn head(&self) -> (u16, u16, u32) {
         match self {
-            Self::Handshake(_) => kind::HANDSHAKE,
-            Self::KeepAlive => kind::KEEP_ALIVE,
-            Self::Ack(_) => kind::ACK,
-            Self::Nak(_) => kind::NAK,
-            Self::CongestionWarning => kind::CONGESTION_WARNING,
-            Self::Shutdown => kind::SHUTDOWN,
-            Self::Ack2(_) => kind::ACK2,
-            Self::DropRequest(_) => kind::DROP_REQUEST,
-            Self::ErrorSignal(_) => kind::ERROR_SIGNAL,
-            Self::Path(_) => kind::PATH,
-            Self::Receipt(_) => kind::RECEIPT,
-            Self::Custom { .. } => kind::CUSTOM,
-            Self::Unknown { kind } => *kind & 0x7FFF,
-        }
-    }
-
-    /// The second header word, which holds numbers outside the body.
-    const fn additional_information(&self) -> u32 {
-        match self {
-            Self::Ack(Ack::Medium { number, .. } | Ack::Full { number, .. }) | Self::Ack2(number) => number.value(),
-            Self::DropRequest(request) => request.message.value(),
-            Self::ErrorSignal(code) => *code,
-            Self::Handshake(handshake) => handshake.additional_information(),
-            Self::Path(path) => path.additional_information(),
-            Self::Receipt(receipt) => receipt.seq.value(),
-            _ => 0,
+            Self::Handshake(handshake) => (kind::HANDSHAKE, 0, handshake.additional_information()),
+            Self::KeepAlive => (kind::KEEP_ALIVE, 0, 0),
+            Self::Ack(Ack::Light { .. }) => (kind::ACK, 0, 0),
+            Self::Ack(Ack::Medium { number, .. } | Ack::Full { number, .. }) => (kind::ACK, 0, number.value()),
+            Self::Nak(_) => (kind::NAK, 0, 0),
+            Self::CongestionWarning => (kind::CONGESTION_WARNING, 0, 0),
+            Self::Shutdown => (kind::SHUTDOWN, 0, 0),
+            Self::Ack2(number) => (kind::ACK2, 0, number.value()),
+            Self::DropRequest(request) => (kind::DROP_REQUEST, 0, request.message.value()),
+            Self::ErrorSignal(code) => (kind::ERROR_SIGNAL, 0, *code),
+            Self::Path(path) => {
+                let (kind, additional) = path.head();
+                (kind::PATH, kind, additional)
+            }
+            Self::Receipt(receipt) => (kind::RECEIPT, receipt.kind(), receipt.seq.value()),
+            Self::Custom { kind, .. } => (kind::CUSTOM, *kind, 0),
+            Self::Unknown { kind } => (*kind & 0x7FFF, 0, 0),
         }
     }
 }

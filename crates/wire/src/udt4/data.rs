@@ -1,12 +1,14 @@
 //! Data packets: sequence number, message field, and the header around a payload. The hot path.
 
+use core::ops::Range;
+
 use farhaul_units::{MsgNo, SeqNo};
 
-use super::header::{
-    CONTROL_BIT, DESTINATION, HEADER_LEN, SocketId, TIMESTAMP, Timestamp, WORD_0, WORD_1, read_destination, split,
-};
+use super::header::{CONTROL_BIT, HEADER_LEN, SocketId, Timestamp, read_destination, split, words_of};
 use crate::DecodeError;
 
+/// Where the time stamp stands in the header.
+const TIMESTAMP: Range<usize> = 8..12;
 const POSITION_SHIFT: u32 = 30;
 const IN_ORDER_BIT: u32 = 1 << 29;
 
@@ -98,16 +100,15 @@ impl DataHeader {
     /// The datagram is shorter than a header or a control packet, or its destination is invalid.
     #[inline]
     pub fn decode(datagram: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
-        let (head, payload) = split(datagram)?;
-        let word = WORD_0.read(head);
-        if word & CONTROL_BIT != 0 {
+        let ([seq, field, timestamp, destination], payload) = split(datagram)?;
+        if seq & CONTROL_BIT != 0 {
             return Err(DecodeError::NotData);
         }
         let header = Self {
-            seq: SeqNo::new(word),
-            field: MessageField::from_word(WORD_1.read(head)),
-            timestamp: Timestamp::new(TIMESTAMP.read(head)),
-            destination: read_destination(head)?,
+            seq: SeqNo::new(seq),
+            field: MessageField::from_word(field),
+            timestamp: Timestamp::new(timestamp),
+            destination: read_destination(destination)?,
         };
         Ok((header, payload))
     }
@@ -115,10 +116,9 @@ impl DataHeader {
     /// Writes the header in front of a payload.
     #[inline]
     pub fn encode(&self, out: &mut [u8; HEADER_LEN]) {
-        WORD_0.write(out, self.seq.value());
-        WORD_1.write(out, self.field.to_word());
-        TIMESTAMP.write(out, self.timestamp.value());
-        DESTINATION.write(out, self.destination.value());
+        let Self { seq, field, timestamp, destination } = *self;
+        let words = [seq.value(), field.to_word(), timestamp.value(), destination.value()];
+        out.copy_from_slice(words.map(u32::to_be_bytes).as_flattened());
     }
 
     /// Sets the time stamp of an encoded packet, which may be encoded long before it leaves. Does nothing if `packet`
@@ -126,20 +126,20 @@ impl DataHeader {
     #[inline]
     pub fn set_timestamp(packet: &mut [u8], timestamp: Timestamp) {
         if let Some(head) = packet.first_chunk_mut::<HEADER_LEN>() {
-            TIMESTAMP.write(head, timestamp.value());
+            head[TIMESTAMP].copy_from_slice(&timestamp.value().to_be_bytes());
         }
     }
 
     /// The time stamp of an encoded packet; zero if it is shorter than a header.
     #[inline]
     pub fn timestamp_of(packet: &[u8]) -> Timestamp {
-        packet.first_chunk::<HEADER_LEN>().map_or(Timestamp::ZERO, |head| Timestamp::new(TIMESTAMP.read(head)))
+        split(packet).map_or(Timestamp::ZERO, |([_, _, timestamp, _], _)| Timestamp::new(timestamp))
     }
 
     /// The message field of an encoded header.
     #[inline]
     pub fn field_of(head: &[u8; HEADER_LEN]) -> MessageField {
-        MessageField::from_word(WORD_1.read(head))
+        MessageField::from_word(words_of(head)[1])
     }
 }
 

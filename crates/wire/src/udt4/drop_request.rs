@@ -2,12 +2,8 @@
 
 use farhaul_units::{MsgNo, SeqRange};
 
-use super::header::{HEADER_LEN, WORD_1};
 use crate::DecodeError;
-use crate::field::Word;
-
-const FIRST: Word = Word::new("first dropped sequence number", 0);
-const LAST: Word = Word::new("last dropped sequence number", 1);
+use crate::field::{put_words, read_seq, read_words};
 
 /// Packets of a message that will not be sent, or not be retransmitted.
 ///
@@ -22,23 +18,18 @@ pub struct DropRequest {
 }
 
 impl DropRequest {
-    const LEN: usize = 8;
-
-    pub(super) fn decode(head: &[u8; HEADER_LEN], body: &[u8]) -> Result<Self, DecodeError> {
+    pub(super) fn decode(additional: u32, body: &[u8]) -> Result<Self, DecodeError> {
         const PACKET: &str = "message drop request";
-        let words: &[u8; Self::LEN] =
-            body.try_into().map_err(|_| DecodeError::BodyLength { packet: PACKET, length: body.len(), legal: "8" })?;
-        let range = SeqRange::new(FIRST.read_seq(words)?, LAST.read_seq(words)?);
+        let [first, last] = read_words(PACKET, body, "8")?;
+        let first = read_seq("first dropped sequence number", first)?;
+        let range = SeqRange::new(first, read_seq("last dropped sequence number", last)?);
         if range.is_empty() {
             return Err(DecodeError::ReversedRange { packet: PACKET, first: range.first, last: range.last });
         }
-        Ok(Self { message: MsgNo::new(WORD_1.read(head)), range })
+        Ok(Self { message: MsgNo::new(additional), range })
     }
 
     pub(super) fn encode_body(&self, out: &mut Vec<u8>) {
-        let mut words = [0; Self::LEN];
-        FIRST.write(&mut words, self.range.first.value());
-        LAST.write(&mut words, self.range.last.value());
-        out.extend_from_slice(&words);
+        put_words(out, [self.range.first.value(), self.range.last.value()]);
     }
 }

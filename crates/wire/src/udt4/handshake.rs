@@ -3,21 +3,11 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use farhaul_units::SeqNo;
+use num_enum::{FromPrimitive, IntoPrimitive};
 
-use super::header::{HEADER_LEN, SocketId, WORD_1};
+use super::header::SocketId;
 use crate::DecodeError;
-use crate::field::Word;
-
-const VERSION: Word = Word::new("handshake version", 0);
-const SOCKET_TYPE: Word = Word::new("socket type", 1);
-const ISN: Word = Word::new("initial sequence number", 2);
-const MSS: Word = Word::new("maximum segment size", 3);
-const FLOW_WINDOW: Word = Word::new("flow window", 4);
-const REQUEST: Word = Word::new("request type", 5);
-const SOCKET_ID: Word = Word::new("handshake socket id", 6);
-const COOKIE: Word = Word::new("cookie", 7);
-/// Offset of the 16 bytes of the peer's address.
-const PEER_IP: usize = 32;
+use crate::field::{below_2_31, put_words, read_seq, read_words};
 
 /// The high half of the second header word of a side that may probe for larger packets: "FP" in ASCII. libudt does not read that word.
 /// It writes zero there, except that its listener answers a first or repeated call in the packet that it got.
@@ -86,74 +76,35 @@ impl Largest {
 /// Whether a connection carries a byte stream or messages.
 ///
 /// libudt counts from 1. The Internet draft counts from 0, which is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, FromPrimitive, IntoPrimitive)]
+#[repr(u32)]
 pub enum SocketType {
-    /// A stream of bytes (1).
-    Stream,
-    /// Messages (2).
-    Dgram,
+    /// A stream of bytes.
+    Stream = 1,
+    /// Messages.
+    Dgram = 2,
     /// Any other value; never 1 or 2 when decoded.
+    #[num_enum(catch_all)]
     Other(u32),
 }
 
-impl SocketType {
-    const fn from_word(word: u32) -> Self {
-        match word {
-            1 => Self::Stream,
-            2 => Self::Dgram,
-            other => Self::Other(other),
-        }
-    }
-
-    const fn to_word(self) -> u32 {
-        match self {
-            Self::Stream => 1,
-            Self::Dgram => 2,
-            Self::Other(other) => other,
-        }
-    }
-}
-
 /// The request or response of a handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, FromPrimitive, IntoPrimitive)]
+#[repr(i32)]
 pub enum Request {
-    /// A client's first request, and the response with a cookie (1).
-    Induction,
-    /// A client's second request, with the cookie, and the response that connects (-1).
-    Conclusion,
-    /// The first request of either side of a rendezvous (0).
-    Rendezvous,
-    /// The response of a connected rendezvous side to a repeated request (-2).
-    RendezvousFinal,
-    /// The listener refuses: wrong version or type, or no room (1002).
-    Refused,
+    /// A client's first request, and the response with a cookie.
+    Induction = 1,
+    /// A client's second request, with the cookie, and the response that connects.
+    Conclusion = -1,
+    /// The first request of either side of a rendezvous.
+    Rendezvous = 0,
+    /// The response of a connected rendezvous side to a repeated request.
+    RendezvousFinal = -2,
+    /// The listener refuses: wrong version or type, or no room.
+    Refused = 1002,
     /// Any other value; never one of the above when decoded.
+    #[num_enum(catch_all)]
     Other(i32),
-}
-
-impl Request {
-    const fn from_word(word: u32) -> Self {
-        match word.cast_signed() {
-            1 => Self::Induction,
-            -1 => Self::Conclusion,
-            0 => Self::Rendezvous,
-            -2 => Self::RendezvousFinal,
-            1002 => Self::Refused,
-            other => Self::Other(other),
-        }
-    }
-
-    const fn to_word(self) -> u32 {
-        let signed: i32 = match self {
-            Self::Induction => 1,
-            Self::Conclusion => -1,
-            Self::Rendezvous => 0,
-            Self::RendezvousFinal => -2,
-            Self::Refused => 1002,
-            Self::Other(other) => other,
-        };
-        signed.cast_unsigned()
-    }
 }
 
 /// The body of a handshake. Every field is an unchecked claim of the peer: clamp it before use.
@@ -193,10 +144,9 @@ impl Handshake {
     pub const LEN: usize = 48;
 
     /// Reads a handshake.
-    pub(super) fn decode(head: &[u8; HEADER_LEN], body: &[u8]) -> Result<Self, DecodeError> {
-        let word = WORD_1.read(head);
-        let largest = Largest::from_word(word);
-        let wants_receipts = largest.is_ours() && word & WANTS_RECEIPTS != 0;
+    pub(super) fn decode(additional: u32, body: &[u8]) -> Result<Self, DecodeError> {
+        let largest = Largest::from_word(additional);
+        let wants_receipts = largest.is_ours() && additional & WANTS_RECEIPTS != 0;
         Ok(Self { largest, wants_receipts, ..Self::decode_body(body)? })
     }
 
@@ -211,21 +161,18 @@ impl Handshake {
     /// # Errors
     /// A body that does not have exactly 48 bytes, or an initial sequence number or socket id with the top bit set.
     pub fn decode_body(body: &[u8]) -> Result<Self, DecodeError> {
-        let words: &[u8; Self::LEN] = body.try_into().map_err(|_| DecodeError::BodyLength {
-            packet: "handshake",
-            length: body.len(),
-            legal: "48",
-        })?;
+        let [version, socket_type, isn, mss, flow_window, request, socket_id, cookie, ip @ ..] =
+            read_words::<12>("handshake", body, "48")?;
         Ok(Self {
-            version: VERSION.read(words),
-            socket_type: SocketType::from_word(SOCKET_TYPE.read(words)),
-            isn: ISN.read_seq(words)?,
-            mss: MSS.read(words),
-            flow_window: FLOW_WINDOW.read(words),
-            request: Request::from_word(REQUEST.read(words)),
-            socket_id: SOCKET_ID.read_31(words).map(SocketId::new)?,
-            cookie: COOKIE.read(words),
-            peer_ip: read_ip(words),
+            version,
+            socket_type: socket_type.into(),
+            isn: read_seq("initial sequence number", isn)?,
+            mss,
+            flow_window,
+            request: request.cast_signed().into(),
+            socket_id: below_2_31("handshake socket id", socket_id).map(SocketId::new)?,
+            cookie,
+            peer_ip: read_ip(ip),
             largest: Largest::Unsaid,
             wants_receipts: false,
         })
@@ -233,42 +180,27 @@ impl Handshake {
 
     /// Appends the body to `out`.
     pub fn encode_body(&self, out: &mut Vec<u8>) {
-        let mut words = [0; Self::LEN];
-        VERSION.write(&mut words, self.version);
-        SOCKET_TYPE.write(&mut words, self.socket_type.to_word());
-        ISN.write(&mut words, self.isn.value());
-        MSS.write(&mut words, self.mss);
-        FLOW_WINDOW.write(&mut words, self.flow_window);
-        REQUEST.write(&mut words, self.request.to_word());
-        SOCKET_ID.write(&mut words, self.socket_id.value());
-        COOKIE.write(&mut words, self.cookie);
-        write_ip(&mut words, self.peer_ip);
-        out.extend_from_slice(&words);
+        let (socket_type, request) = (self.socket_type.into(), i32::from(self.request).cast_unsigned());
+        put_words(out, [self.version, socket_type, self.isn.value(), self.mss, self.flow_window, request]);
+        put_words(out, [self.socket_id.value(), self.cookie]);
+        put_words(out, ip_words(self.peer_ip));
     }
 }
 
-/// Reverses the four bytes of each word, because libudt swaps each word of the address like a number.
-fn reverse_each_word(mut octets: [u8; 16]) -> [u8; 16] {
-    octets.chunks_exact_mut(4).for_each(<[u8]>::reverse);
-    octets
-}
-
-fn read_ip(words: &[u8; Handshake::LEN]) -> IpAddr {
-    let mut octets = [0; 16];
-    octets.copy_from_slice(&words[PEER_IP..]);
-    match reverse_each_word(octets) {
-        [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] => Ipv4Addr::new(a, b, c, d).into(),
-        octets => Ipv6Addr::from(octets).into(),
+/// An address of four words, each of which libudt swaps like a number.
+fn read_ip(words: [u32; 4]) -> IpAddr {
+    match words.map(u32::swap_bytes) {
+        [bits, 0, 0, 0] => Ipv4Addr::from_bits(bits).into(),
+        words => Ipv6Addr::from_bits(words.into_iter().fold(0, |bits, word| bits << 32 | u128::from(word))).into(),
     }
 }
 
-fn write_ip(words: &mut [u8; Handshake::LEN], ip: IpAddr) {
-    let mut octets = [0; 16];
-    match ip {
-        IpAddr::V4(ip) => octets[..4].copy_from_slice(&ip.octets()),
-        IpAddr::V6(ip) => octets = ip.octets(),
-    }
-    words[PEER_IP..].copy_from_slice(&reverse_each_word(octets));
+fn ip_words(ip: IpAddr) -> [u32; 4] {
+    let words = match ip {
+        IpAddr::V4(ip) => [ip.to_bits(), 0, 0, 0],
+        IpAddr::V6(ip) => [96, 64, 32, 0].map(|shift| (ip.to_bits() >> shift & 0xFFFF_FFFF) as u32),
+    };
+    words.map(u32::swap_bytes)
 }
 
 #[cfg(test)]
@@ -276,10 +208,11 @@ mod tests {
     use super::*;
 
     fn bytes_of(ip: &str) -> [u8; 16] {
-        let mut words = [0; Handshake::LEN];
-        write_ip(&mut words, ip.parse().unwrap());
-        assert_eq!(read_ip(&words).to_string(), ip);
-        words[PEER_IP..].try_into().unwrap()
+        let words = ip_words(ip.parse().unwrap());
+        assert_eq!(read_ip(words).to_string(), ip);
+        let mut bytes = Vec::new();
+        put_words(&mut bytes, words);
+        bytes.try_into().unwrap()
     }
 
     #[test]
@@ -301,6 +234,6 @@ mod tests {
 
     #[test]
     fn the_unspecified_address_reads_as_ipv4() {
-        assert_eq!(read_ip(&[0; Handshake::LEN]), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        assert_eq!(read_ip([0; 4]), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     }
 }

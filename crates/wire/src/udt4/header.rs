@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::DecodeError;
-use crate::field::Word;
+use crate::field::below_2_31;
 
 /// Bytes before the body of every packet.
 pub const HEADER_LEN: usize = 16;
@@ -12,14 +12,11 @@ pub const HEADER_LEN: usize = 16;
 /// The bit of the first word that distinguishes control from data.
 pub(crate) const CONTROL_BIT: u32 = 1 << 31;
 
-/// Sequence number of a data packet; type of a control packet.
-pub(crate) const WORD_0: Word = Word::new("sequence number", 0);
-/// Message field of a data packet; additional information of a control packet.
-pub(crate) const WORD_1: Word = Word::new("additional information", 1);
-/// Time stamp.
-pub(crate) const TIMESTAMP: Word = Word::new("time stamp", 2);
-/// Destination socket.
-pub(crate) const DESTINATION: Word = Word::new("destination socket id", 3);
+/// The words of a header: the sequence number of a data packet or the type of a control packet; the message field or
+/// additional information; the time stamp; the destination.
+pub(crate) type Head = [u32; HEADER_LEN / 4];
+/// The name of the second word of a control packet in errors.
+pub(crate) const ADDITIONAL: &str = "additional information";
 
 /// The id of a socket behind a UDP port, 1..=2^31 - 1. Zero addresses the listener of the port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,16 +87,25 @@ pub fn is_control(datagram: &[u8]) -> bool {
 /// The destination socket of `datagram`; `None` if it is too short or has an invalid id.
 #[inline]
 pub fn destination(datagram: &[u8]) -> Option<SocketId> {
-    read_destination(datagram.first_chunk()?).ok()
+    let ([.., destination], _) = split(datagram).ok()?;
+    read_destination(destination).ok()
 }
 
-/// The 16 bytes of the header and the rest.
+/// The words of the header, and the rest.
 #[inline]
-pub(crate) fn split(datagram: &[u8]) -> Result<(&[u8; HEADER_LEN], &[u8]), DecodeError> {
-    datagram.split_first_chunk().ok_or(DecodeError::TooShort { length: datagram.len(), header: HEADER_LEN })
+pub(crate) fn split(datagram: &[u8]) -> Result<(Head, &[u8]), DecodeError> {
+    let too_short = DecodeError::TooShort { length: datagram.len(), header: HEADER_LEN };
+    let (head, rest) = datagram.split_first_chunk().ok_or(too_short)?;
+    Ok((words_of(head), rest))
 }
 
 #[inline]
-pub(crate) fn read_destination(head: &[u8; HEADER_LEN]) -> Result<SocketId, DecodeError> {
-    DESTINATION.read_31(head).map(SocketId)
+pub(crate) fn words_of(head: &[u8; HEADER_LEN]) -> Head {
+    let (words, _) = head.as_chunks();
+    [words[0], words[1], words[2], words[3]].map(u32::from_be_bytes)
+}
+
+#[inline]
+pub(crate) fn read_destination(word: u32) -> Result<SocketId, DecodeError> {
+    below_2_31("destination socket id", word).map(SocketId)
 }

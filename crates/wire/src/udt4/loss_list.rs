@@ -6,16 +6,14 @@
 use farhaul_units::{SeqNo, SeqRange};
 
 use crate::DecodeError;
-
-const WORD_LEN: usize = 4;
-const RANGE_BIT: u32 = 1 << 31;
+use crate::field::{RANGE_BIT, put_loss};
 
 /// The body of a NAK, checked as a whole.
 ///
 /// Ranges may still overlap, repeat, or lie outside the packets sent: clip them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossList<'a> {
-    words: &'a [[u8; WORD_LEN]],
+    words: &'a [[u8; 4]],
 }
 
 impl<'a> LossList<'a> {
@@ -61,29 +59,11 @@ impl<'a> LossList<'a> {
 /// there is no NAK to send. A packet holds (MSS - 44) / 4 words.
 pub fn encode_losses(ranges: impl Iterator<Item = SeqRange>, max_words: usize, out: &mut Vec<u8>) -> usize {
     let mut room = max_words;
-    let mut taken = 0;
-    for range in ranges {
-        let (first, last) = (range.first.value(), range.last.value());
-        let cost = range.len().min(2) as usize;
-        if cost > room {
-            break;
-        }
-        match cost {
-            0 => {}
-            1 => out.extend_from_slice(&first.to_be_bytes()),
-            _ => {
-                out.extend_from_slice(&(first | RANGE_BIT).to_be_bytes());
-                out.extend_from_slice(&last.to_be_bytes());
-            }
-        }
-        room -= cost;
-        taken += 1;
-    }
-    taken
+    ranges.take_while(|range| put_loss(out, &mut room, range.len(), [range.first.value(), range.last.value()])).count()
 }
 
 /// The number of words of the entry that begins at `at`, if it is valid.
-fn check_entry(words: &[[u8; WORD_LEN]], at: usize) -> Result<usize, DecodeError> {
+fn check_entry(words: &[[u8; 4]], at: usize) -> Result<usize, DecodeError> {
     let word = u32::from_be_bytes(words[at]);
     if word & RANGE_BIT == 0 {
         return Ok(1);

@@ -12,8 +12,9 @@
 use farhaul_units::SeqNo;
 
 use super::data::MessageField;
-use super::header::{HEADER_LEN, WORD_1};
+use super::header::{ADDITIONAL, HEADER_LEN};
 use crate::DecodeError;
+use crate::field::{read_seq, read_words};
 
 /// Bytes in front of a piece's part of the payload.
 pub const PIECE_HEAD: usize = HEADER_LEN + 8;
@@ -70,30 +71,25 @@ pub struct Piece<'a> {
 }
 
 impl<'a> Path<'a> {
-    pub(super) fn decode(kind: u16, head: &[u8; HEADER_LEN], body: &'a [u8]) -> Result<Self, DecodeError> {
+    pub(super) fn decode(kind: u16, additional: u32, body: &'a [u8]) -> Result<Self, DecodeError> {
         Ok(match kind {
-            kind::PROBE => Self::Probe { number: WORD_1.read(head), padding: body.len() },
-            kind::REPLY => Self::Reply { number: WORD_1.read(head), arrived: u32::from_be_bytes(exactly(body)?) },
-            kind::PIECE => Self::Piece(Piece::decode(head, body)?),
+            kind::PROBE => Self::Probe { number: additional, padding: body.len() },
+            kind::REPLY => {
+                let [arrived] = read_words("reply", body, "4")?;
+                Self::Reply { number: additional, arrived }
+            }
+            kind::PIECE => Self::Piece(Piece::decode(additional, body)?),
             kind => Self::Other { kind },
         })
     }
 
-    /// The kind for the last 16 bits of the first word.
-    pub(super) const fn kind(&self) -> u16 {
+    /// The kind for the last 16 bits of the first word, and the second word.
+    pub(super) const fn head(&self) -> (u16, u32) {
         match self {
-            Self::Probe { .. } => kind::PROBE,
-            Self::Reply { .. } => kind::REPLY,
-            Self::Piece(_) => kind::PIECE,
-            Self::Other { kind } => *kind,
-        }
-    }
-
-    pub(super) const fn additional_information(&self) -> u32 {
-        match self {
-            Self::Probe { number, .. } | Self::Reply { number, .. } => *number,
-            Self::Piece(piece) => piece.seq.value(),
-            Self::Other { .. } => 0,
+            Self::Probe { number, .. } => (kind::PROBE, *number),
+            Self::Reply { number, .. } => (kind::REPLY, *number),
+            Self::Piece(piece) => (kind::PIECE, piece.seq.value()),
+            Self::Other { kind } => (*kind, 0),
         }
     }
 
@@ -113,7 +109,7 @@ impl<'a> Path<'a> {
 }
 
 impl<'a> Piece<'a> {
-    fn decode(head: &[u8; HEADER_LEN], body: &'a [u8]) -> Result<Self, DecodeError> {
+    fn decode(additional: u32, body: &'a [u8]) -> Result<Self, DecodeError> {
         let wrong = || DecodeError::BodyLength { packet: "piece", length: body.len(), legal: "9 or more" };
         let (&[a, b, c, d, high, low, index, count], bytes) = body.split_first_chunk().ok_or_else(wrong)?;
         let total = u16::from_be_bytes([high, low]);
@@ -121,7 +117,7 @@ impl<'a> Piece<'a> {
             return Err(wrong());
         }
         let field = MessageField::from_word(u32::from_be_bytes([a, b, c, d]));
-        Ok(Self { seq: WORD_1.read_seq(head)?, field, total, index, count, bytes })
+        Ok(Self { seq: read_seq(ADDITIONAL, additional)?, field, total, index, count, bytes })
     }
 
     /// Where its bytes belong in the payload. `None` if they cannot belong there.
@@ -131,10 +127,6 @@ impl<'a> Piece<'a> {
             if self.index + 1 == self.count { total.checked_sub(length)? } else { usize::from(self.index) * length };
         (offset + length <= total).then_some(offset)
     }
-}
-
-fn exactly(body: &[u8]) -> Result<[u8; 4], DecodeError> {
-    body.try_into().map_err(|_| DecodeError::BodyLength { packet: "reply", length: body.len(), legal: "4" })
 }
 
 #[cfg(test)]

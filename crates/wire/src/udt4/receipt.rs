@@ -14,15 +14,10 @@ use core::time::Duration;
 
 use farhaul_units::SeqNo;
 
-use super::header::{HEADER_LEN, WORD_1};
+use super::header::ADDITIONAL;
 use crate::DecodeError;
-use crate::field::Word;
+use crate::field::{micros, put_words, read_micros, read_seq, read_words};
 
-const RECEIVED: Word = Word::new("received packets", 0);
-const LATEST: Word = Word::new("latest packet", 1);
-const DELAY: Word = Word::new("delay of a receipt", 2);
-
-const LEN: usize = 12;
 /// Kinds in the reserved half of word 0.
 const ACKNOWLEDGES: u16 = 1;
 const COUNTS: u16 = 2;
@@ -43,19 +38,10 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    pub(super) fn decode(kind: u16, head: &[u8; HEADER_LEN], body: &[u8]) -> Result<Self, DecodeError> {
-        let words: &[u8; LEN] = body.try_into().map_err(|_| DecodeError::BodyLength {
-            packet: "receipt",
-            length: body.len(),
-            legal: "12",
-        })?;
-        Ok(Self {
-            seq: WORD_1.read_seq(head)?,
-            received: RECEIVED.read(words),
-            latest: LATEST.read_seq(words)?,
-            prompt: kind == ACKNOWLEDGES,
-            delay: Duration::from_micros(DELAY.read(words).into()),
-        })
+    pub(super) fn decode(kind: u16, additional: u32, body: &[u8]) -> Result<Self, DecodeError> {
+        let [received, latest, delay] = read_words("receipt", body, "12")?;
+        let (seq, latest) = (read_seq(ADDITIONAL, additional)?, read_seq("latest packet", latest)?);
+        Ok(Self { seq, received, latest, prompt: kind == ACKNOWLEDGES, delay: read_micros(delay) })
     }
 
     pub(super) const fn kind(&self) -> u16 {
@@ -63,10 +49,6 @@ impl Receipt {
     }
 
     pub(super) fn encode_body(&self, out: &mut Vec<u8>) {
-        let mut words = [0; LEN];
-        RECEIVED.write(&mut words, self.received);
-        LATEST.write(&mut words, self.latest.value());
-        DELAY.write(&mut words, u32::try_from(self.delay.as_micros()).unwrap_or(u32::MAX));
-        out.extend_from_slice(&words);
+        put_words(out, [self.received, self.latest.value(), micros(self.delay)]);
     }
 }
