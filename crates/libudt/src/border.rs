@@ -28,27 +28,41 @@ pub(crate) struct Outcome {
     errno: i32,
 }
 
-impl Outcome {
-    const fn of_value(value: i64) -> Self {
-        Self { value, code: 0, errno: 0 }
-    }
+/// What a call gives as the value of its outcome.
+trait Value {
+    fn value(self) -> i64;
+}
 
-    const fn of_failure(Failure { code, errno }: Failure) -> Self {
-        Self { value: 0, code: code as i32, errno }
+impl Value for i64 {
+    fn value(self) -> i64 {
+        self
+    }
+}
+
+impl Value for usize {
+    fn value(self) -> i64 {
+        i64::try_from(self).unwrap_or(i64::MAX)
+    }
+}
+
+/// A call without a value of its own.
+impl Value for () {
+    fn value(self) -> i64 {
+        0
     }
 }
 
 /// Makes a call that may take the lock of a port.
-fn answer(call: impl FnOnce() -> Result<i64>) -> Outcome {
+fn answer<V: Value>(call: impl FnOnce() -> Result<V>) -> Outcome {
     answer_anywhere(|| if callback::is_running() { Err(Code::InvalidOperation.into()) } else { call() })
 }
 
 /// Makes a call that takes no such lock.
-fn answer_anywhere(call: impl FnOnce() -> Result<i64>) -> Outcome {
+fn answer_anywhere<V: Value>(call: impl FnOnce() -> Result<V>) -> Outcome {
     // The state behind the border is behind locks, which a panic poisons or leaves consistent.
     match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(Ok(value)) => Outcome::of_value(value),
-        Ok(Err(failure)) => Outcome::of_failure(failure),
+        Ok(Ok(value)) => Outcome { value: value.value(), code: 0, errno: 0 },
+        Ok(Err(Failure { code, errno })) => Outcome { value: 0, code: code as i32, errno },
         Err(_) => Outcome { value: 0, code: UNKNOWN, errno: 0 },
     }
 }
@@ -89,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_a_code() {
-        let outcome = answer(|| panic!("a defect"));
+        let outcome = answer::<()>(|| panic!("a defect"));
         assert_eq!(outcome, Outcome { value: 0, code: UNKNOWN, errno: 0 });
     }
 }

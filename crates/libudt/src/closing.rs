@@ -4,7 +4,6 @@
 //! linger, it loses what was not acknowledged. Here, data without linger is delivered in the background as well.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -97,17 +96,8 @@ fn deliver(delivery: Delivery) {
     }
 }
 
-/// Wakes the thread.
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
 fn wait_in_background() {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let waker = wait::unpark();
     loop {
         let mut background = background();
         let now = clock::now();

@@ -27,9 +27,20 @@ impl Wake for Unpark {
     }
 }
 
+impl Unpark {
+    fn this_thread() -> Waker {
+        Waker::from(Arc::new(Self(thread::current())))
+    }
+}
+
 thread_local! {
-    static UNPARK: Waker = Waker::from(Arc::new(Unpark(thread::current())));
+    static UNPARK: Waker = Unpark::this_thread();
     static SIGNAL: OnceCell<Arc<Signal>> = const { OnceCell::new() };
+}
+
+/// Unparks this thread. Programs wait in their destructors as well, when the thread has no value of its own any more.
+pub(crate) fn unpark() -> Waker {
+    UNPARK.try_with(Waker::clone).unwrap_or_else(|_| Unpark::this_thread())
 }
 
 /// Blocks this thread until `is_ready`.
@@ -54,8 +65,7 @@ fn until_or(
     is_ready: impl Fn(Readiness) -> bool,
     may_go_on: impl Fn() -> Result<()>,
 ) -> Result<Readiness> {
-    // Programs wait in their destructors as well, when the thread has no such value any more.
-    let waker = UNPARK.try_with(Waker::clone).unwrap_or_else(|_| Waker::from(Arc::new(Unpark(thread::current()))));
+    let waker = unpark();
     loop {
         may_go_on()?;
         let readiness = watch.check(&waker)?;
@@ -213,16 +223,6 @@ impl Wake for Bell {
     }
 }
 
-impl Wake for Signal {
-    fn wake(self: Arc<Self>) {
-        self.set();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.set();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,7 +235,7 @@ mod tests {
         signal.wait(&[], None);
         assert!(!signal.is_set.load(Ordering::Relaxed));
         signal.wait(&[], Some(clock::now()));
-        Waker::from(Arc::clone(&signal)).wake();
+        signal.set();
         signal.wait(&[], None);
     }
 }

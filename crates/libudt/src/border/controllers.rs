@@ -12,7 +12,7 @@ use crate::table;
 /// Whether `UDT::setsockopt` of UDT_CC looks at its pointer, which may be anything for a socket that does not exist.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn fh_udt_takes_controller(socket: i32) -> Outcome {
-    answer(|| table::find(socket)?.takes_factory().map(|()| 0))
+    answer(|| table::find(socket)?.takes_factory())
 }
 
 /// `UDT::setsockopt` of UDT_CC. The library owns the factory from now on, whatever the outcome.
@@ -28,8 +28,7 @@ pub(super) unsafe extern "C" fn fh_udt_set_controller(
     answer(|| {
         // SAFETY: as promised.
         let factory = unsafe { Factory::take(factory, *calls) }.ok_or(Code::InvalidParameter)?;
-        table::find(socket)?.set_factory(factory)?;
-        Ok(0)
+        table::find(socket)?.set_factory(factory)
     })
 }
 
@@ -50,6 +49,6 @@ pub(super) unsafe extern "C" fn fh_udt_send_custom(socket: i32, kind: u16, body:
         } else {
             table::find(socket)?.link()?.connection().send_custom(kind, &body)?;
         }
-        Ok(0)
+        Ok(())
     })
 }

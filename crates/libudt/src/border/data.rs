@@ -2,7 +2,7 @@
 
 use super::{Outcome, answer, bytes, bytes_mut};
 use crate::controller::callback;
-use crate::failure::{Code, Result};
+use crate::failure::Code;
 use crate::table;
 use crate::trace::Figures;
 use crate::transfer::Patience;
@@ -14,7 +14,7 @@ use crate::transfer::Patience;
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn fh_udt_send(socket: i32, data: *const u8, length: i64, endless: bool) -> Outcome {
     // SAFETY: as promised.
-    answer(|| count(table::find(socket)?.send(unsafe { bytes(data, length) }?, patience(endless))?))
+    answer(|| table::find(socket)?.send(unsafe { bytes(data, length) }?, patience(endless)))
 }
 
 /// `UDT::recv`. The value is the number of bytes received. With `endless`, it waits whatever the options say.
@@ -24,7 +24,7 @@ pub(super) unsafe extern "C" fn fh_udt_send(socket: i32, data: *const u8, length
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn fh_udt_recv(socket: i32, out: *mut u8, length: i64, endless: bool) -> Outcome {
     // SAFETY: as promised.
-    answer(|| count(table::find(socket)?.recv(unsafe { bytes_mut(out, length) }?, patience(endless))?))
+    answer(|| table::find(socket)?.recv(unsafe { bytes_mut(out, length) }?, patience(endless)))
 }
 
 /// `UDT::sendmsg`. The value is the length.
@@ -40,7 +40,7 @@ pub(super) unsafe extern "C" fn fh_udt_sendmsg(
     in_order: bool,
 ) -> Outcome {
     // SAFETY: as promised.
-    answer(|| count(table::find(socket)?.send_message(unsafe { bytes(message, length) }?, ttl, in_order)?))
+    answer(|| table::find(socket)?.send_message(unsafe { bytes(message, length) }?, ttl, in_order))
 }
 
 /// `UDT::recvmsg`. The value is the number of bytes written.
@@ -50,13 +50,13 @@ pub(super) unsafe extern "C" fn fh_udt_sendmsg(
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn fh_udt_recvmsg(socket: i32, out: *mut u8, length: i64) -> Outcome {
     // SAFETY: as promised.
-    answer(|| count(table::find(socket)?.recv_message(unsafe { bytes_mut(out, length) }?)?))
+    answer(|| table::find(socket)?.recv_message(unsafe { bytes_mut(out, length) }?))
 }
 
 /// Tells the peer of a file that cannot be written.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn fh_udt_signal_error(socket: i32, code: u32) -> Outcome {
-    answer(|| table::find(socket)?.signal_error(code).map(|()| 0))
+    answer(|| table::find(socket)?.signal_error(code))
 }
 
 /// `UDT::perfmon`, and `CCC::getPerfInfo`, which a controller's callback may call for its own connection.
@@ -76,15 +76,11 @@ pub(super) unsafe extern "C" fn fh_udt_perfmon(socket: i32, figures: *mut Figure
         }
         // SAFETY: as promised.
         unsafe { figures.write_unaligned(found) };
-        Ok(0)
+        Ok(())
     };
     if of_callback.is_some() { super::answer_anywhere(find) } else { answer(find) }
 }
 
 const fn patience(endless: bool) -> Patience {
     if endless { Patience::Endless } else { Patience::Options }
-}
-
-fn count(bytes: usize) -> Result<i64> {
-    Ok(i64::try_from(bytes).unwrap_or(i64::MAX))
 }

@@ -17,8 +17,7 @@ pub(super) unsafe extern "C" fn fh_udt_setsockopt(socket: i32, option: i32, valu
         let socket = table::find(socket)?;
         let name = Name::from_number(option)?;
         // SAFETY: as promised.
-        socket.set_option(name, unsafe { read(name.form(), value) }?)?;
-        Ok(0)
+        socket.set_option(name, unsafe { read(name.form(), value) }?)
     })
 }
 
@@ -46,11 +45,10 @@ pub(super) unsafe extern "C" fn fh_udt_getsockopt(
                 value.cast::<usize>().write_unaligned(object);
                 length.write_unaligned(size_of::<usize>() as i32);
             }
-            return Ok(0);
+            return Ok(());
         }
         // SAFETY: as promised.
-        unsafe { write(socket.option(name)?, value, length) }?;
-        Ok(0)
+        unsafe { write(socket.option(name)?, value, length) }
     })
 }
 

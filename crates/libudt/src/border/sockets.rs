@@ -12,28 +12,27 @@ use crate::table;
 /// `UDT::startup`. Counted.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn fh_udt_startup() -> Outcome {
-    answer(|| {
-        table::start_up();
-        Ok(0)
-    })
+    answer(done(table::start_up))
 }
 
 /// `UDT::cleanup`. The last one closes all sockets and waits until they have delivered their data.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn fh_udt_cleanup() -> Outcome {
-    answer(|| {
-        table::clean_up();
-        Ok(0)
-    })
+    answer(done(table::clean_up))
 }
 
 /// Before the process ends: tells the peers of closed connections, at most three seconds long.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn fh_udt_leave() -> Outcome {
-    answer(|| {
-        farhaul::wait_idle();
-        Ok(0)
-    })
+    answer(done(farhaul::wait_idle))
+}
+
+/// A call that always succeeds.
+fn done(call: impl FnOnce()) -> impl FnOnce() -> Result<()> {
+    || {
+        call();
+        Ok(())
+    }
 }
 
 /// `UDT::socket`. The value is the id.
@@ -54,8 +53,7 @@ pub(super) unsafe extern "C" fn fh_udt_bind(socket: i32, name: *const libc::sock
     answer(|| {
         let socket = table::find(socket)?;
         // SAFETY: as promised.
-        socket.bind(unsafe { sockaddr::read(name, length, socket.family) }?)?;
-        Ok(0)
+        socket.bind(unsafe { sockaddr::read(name, length, socket.family) }?)
     })
 }
 
@@ -65,17 +63,14 @@ pub(super) unsafe extern "C" fn fh_udt_bind(socket: i32, name: *const libc::sock
 /// The program gives the descriptor away.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn fh_udt_bind2(socket: i32, descriptor: i32) -> Outcome {
-    answer(|| {
-        // SAFETY: as promised.
-        table::find(socket)?.adopt(descriptor, || unsafe { take_socket(descriptor) })?;
-        Ok(0)
-    })
+    // SAFETY: as promised.
+    answer(|| table::find(socket)?.adopt(descriptor, || unsafe { take_socket(descriptor) }))
 }
 
 /// `UDT::listen`.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn fh_udt_listen(socket: i32, backlog: i32) -> Outcome {
-    answer(|| table::find(socket)?.listen(backlog).map(|()| 0))
+    answer(|| table::find(socket)?.listen(backlog))
 }
 
 /// `UDT::accept`. The value is the id of the new socket. Its peer is written to `name` unless that is null.
@@ -107,18 +102,14 @@ pub(super) unsafe extern "C" fn fh_udt_connect(socket: i32, name: *const libc::s
     answer(|| {
         let socket = table::find(socket)?;
         // SAFETY: as promised.
-        socket.connect(unsafe { sockaddr::read(name, length, socket.family) }?)?;
-        Ok(0)
+        socket.connect(unsafe { sockaddr::read(name, length, socket.family) }?)
     })
 }
 
 /// `UDT::close`.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn fh_udt_close(socket: i32) -> Outcome {
-    answer(|| {
-        table::remove(socket)?.close();
-        Ok(0)
-    })
+    answer(|| table::remove(socket).map(|socket| socket.close()))
 }
 
 /// `UDT::getpeername`.
@@ -173,7 +164,6 @@ unsafe fn tell_address(
     answer(|| {
         let socket = table::find(socket)?;
         // SAFETY: as promised.
-        unsafe { sockaddr::write(address(&socket)?, socket.family, name, length) }?;
-        Ok(0)
+        unsafe { sockaddr::write(address(&socket)?, socket.family, name, length) }
     })
 }

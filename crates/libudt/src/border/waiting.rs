@@ -37,7 +37,7 @@ pub(super) unsafe extern "C" fn fh_udt_select(sets: *mut Ids, milliseconds: i64)
         let mut asked: [Set; 3] = asked.try_into().map_err(|_| Code::InvalidParameter)?;
         let count = select(&mut asked, clock::deadline(milliseconds))?;
         sets.iter_mut().zip(&asked).for_each(|(set, found)| set.write(&found.ready));
-        Ok(count as i64)
+        Ok(count)
     })
 }
 
@@ -55,14 +55,14 @@ pub(super) unsafe extern "C" fn fh_udt_select_ex(
 ) -> Outcome {
     answer(|| {
         if count == 0 {
-            return Ok(0);
+            return Ok(());
         }
         // SAFETY: as promised.
         let (ids, events) =
             unsafe { (std::slice::from_raw_parts(ids, count), std::slice::from_raw_parts_mut(events, count)) };
         let found = select_any(ids, Events::from_bits(wanted), clock::deadline(milliseconds))?;
         events.iter_mut().zip(found).for_each(|(out, found)| *out = found.bits());
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -82,7 +82,7 @@ pub(super) unsafe extern "C" fn fh_udt_epoll_add_usock(poll: i32, socket: i32, e
         let (socket, poll) = (table::find(socket)?, epoll::find(poll)?);
         // SAFETY: as promised.
         poll.add(socket, unsafe { chosen(events) });
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -92,35 +92,26 @@ pub(super) unsafe extern "C" fn fh_udt_epoll_add_usock(poll: i32, socket: i32, e
 /// `events` is null or readable.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn fh_udt_epoll_add_ssock(poll: i32, descriptor: i32, events: *const i32) -> Outcome {
-    answer(|| {
-        // SAFETY: as promised.
-        epoll::find(poll)?.add_descriptor(descriptor, unsafe { chosen(events) })?;
-        Ok(0)
-    })
+    // SAFETY: as promised.
+    answer(|| epoll::find(poll)?.add_descriptor(descriptor, unsafe { chosen(events) }))
 }
 
 /// `UDT::epoll_remove_usock`.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn fh_udt_epoll_remove_usock(poll: i32, socket: i32) -> Outcome {
-    answer(|| {
-        epoll::find(poll)?.remove(socket);
-        Ok(0)
-    })
+    answer(|| epoll::find(poll).map(|poll| poll.remove(socket)))
 }
 
 /// `UDT::epoll_remove_ssock`.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn fh_udt_epoll_remove_ssock(poll: i32, descriptor: i32) -> Outcome {
-    answer(|| {
-        epoll::find(poll)?.remove_descriptor(descriptor);
-        Ok(0)
-    })
+    answer(|| epoll::find(poll).map(|poll| poll.remove_descriptor(descriptor)))
 }
 
 /// `UDT::epoll_release`.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn fh_udt_epoll_release(poll: i32) -> Outcome {
-    answer(|| epoll::release(poll).map(|()| 0))
+    answer(|| epoll::release(poll))
 }
 
 /// `UDT::epoll_wait`. `wanted` has bit 0 if the caller wants ready readers, 1 for writers, 2 and 3 for those of the system. The
@@ -146,7 +137,7 @@ pub(super) unsafe extern "C" fn fh_udt_epoll_wait(
         let is_asked =
             |ready: &epoll::Ready| (0..).zip(ready.lists()).any(|(set, list)| wants(set) && !list.is_empty());
         let ready = poll.wait(deadline, is_asked)?;
-        let mut count = 0;
+        let mut count = 0_i64;
         for (set, list) in (0..).zip(ready.lists()).filter(|(set, _)| wants(*set)) {
             for id in list {
                 // SAFETY: as promised.
