@@ -1,6 +1,6 @@
 //! Errors of this crate. Each names the side at fault.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -157,71 +157,47 @@ pub enum Error {
 impl Error {
     /// The kind of this failure, the same in every language.
     pub fn code(&self) -> Code {
-        match self {
-            Self::Bind { source, .. } | Self::BindTcp { source, .. } => match source.kind() {
-                io::ErrorKind::AddrInUse => Code::AddressInUse,
-                _ => Code::AddressUnavailable,
-            },
-            Self::Resolve(_) => Code::NameUnresolved,
-            Self::InvalidOption { .. }
-            | Self::Controller(_)
-            | Self::NoProtection
-            | Self::NoPlainClients
-            | Self::NeedsConnection => Code::Usage,
-            Self::System { .. } | Self::DriverStopped => Code::System,
-            Self::WrongFamily { .. } => Code::NoRoute,
-            Self::Connect(error) => connect_code(error),
-            Self::Unreachable { source, .. } => match source.kind() {
-                io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Code::NoRoute,
-                _ => Code::ConnectTimeout,
-            },
-            Self::Lost(lost) => lost_code(*lost),
-            Self::Finished => Code::Finished,
-            Self::NoHalfClose | Self::FixedCap | Self::FixedController => Code::Unsupported,
-            Self::MessageTooLong { .. } => Code::MessageTooLong,
-            Self::EndedEarly { .. } | Self::FileTooShort { .. } => Code::EndedEarly,
-            Self::File { .. } => Code::LocalIo,
-            Self::TimedOut(_) => Code::TimedOut,
-            Self::Cancelled => Code::Interrupted,
-            Self::AlreadyListening | Self::HasControlStream => Code::AddressInUse,
-            Self::ListenerClosed => Code::Closed,
-        }
+        self.class().0
     }
 
     /// The `std::io` kind of this error.
     ///
     /// Never [`io::ErrorKind::Interrupted`], because the standard library would repeat the call.
     pub fn kind(&self) -> io::ErrorKind {
+        self.class().1
+    }
+
+    /// Both kinds of this failure: the table of all of them.
+    fn class(&self) -> (Code, ErrorKind) {
         match self {
-            Self::Bind { source, .. }
-            | Self::BindTcp { source, .. }
-            | Self::Resolve(source)
-            | Self::System { source, .. }
-            | Self::Unreachable { source, .. }
-            | Self::File { source, .. } => source.kind(),
+            Self::Bind { source, .. } | Self::BindTcp { source, .. } => match source.kind() {
+                ErrorKind::AddrInUse => (Code::AddressInUse, ErrorKind::AddrInUse),
+                kind => (Code::AddressUnavailable, kind),
+            },
+            Self::Resolve(source) => (Code::NameUnresolved, source.kind()),
             Self::InvalidOption { .. }
+            | Self::Controller(_)
             | Self::NoProtection
             | Self::NoPlainClients
-            | Self::NeedsConnection
-            | Self::Controller(_)
-            | Self::MessageTooLong { .. } => io::ErrorKind::InvalidInput,
-            Self::WrongFamily { .. } | Self::Connect(ConnectError::InvalidAddress) => io::ErrorKind::InvalidInput,
-            Self::Connect(ConnectError::TooManyConnections(_)) => io::ErrorKind::QuotaExceeded,
-            Self::Connect(ConnectError::RendezvousUnderWay | ConnectError::AlreadyConnected) => {
-                io::ErrorKind::AddrInUse
-            }
-            Self::Connect(ConnectError::StreamsOnly) | Self::NoHalfClose | Self::FixedCap | Self::FixedController => {
-                io::ErrorKind::Unsupported
-            }
-            Self::Connect(ConnectError::NoTrust) => io::ErrorKind::PermissionDenied,
-            Self::Connect(_) => io::ErrorKind::Other,
-            Self::Lost(lost) => lost_kind(*lost),
-            Self::Finished => io::ErrorKind::BrokenPipe,
-            Self::EndedEarly { .. } | Self::FileTooShort { .. } => io::ErrorKind::UnexpectedEof,
-            Self::TimedOut(_) => io::ErrorKind::TimedOut,
-            Self::AlreadyListening | Self::HasControlStream => io::ErrorKind::AddrInUse,
-            Self::ListenerClosed => io::ErrorKind::NotConnected,
-            Self::Cancelled | Self::DriverStopped => io::ErrorKind::Other,
+            | Self::NeedsConnection => (Code::Usage, ErrorKind::InvalidInput),
+            Self::System { source, .. } => (Code::System, source.kind()),
+            Self::DriverStopped => (Code::System, ErrorKind::Other),
+            Self::WrongFamily { .. } => (Code::NoRoute, ErrorKind::InvalidInput),
+            Self::Connect(error) => class_of_attempt(error),
+            Self::Unreachable { source, .. } => match source.kind() {
+                kind @ (ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable) => (Code::NoRoute, kind),
+                kind => (Code::ConnectTimeout, kind),
+            },
+            Self::Lost(lost) => class_of_loss(*lost),
+            Self::Finished => (Code::Finished, ErrorKind::BrokenPipe),
+            Self::NoHalfClose | Self::FixedCap | Self::FixedController => (Code::Unsupported, ErrorKind::Unsupported),
+            Self::MessageTooLong { .. } => (Code::MessageTooLong, ErrorKind::InvalidInput),
+            Self::EndedEarly { .. } | Self::FileTooShort { .. } => (Code::EndedEarly, ErrorKind::UnexpectedEof),
+            Self::File { source, .. } => (Code::LocalIo, source.kind()),
+            Self::TimedOut(_) => (Code::TimedOut, ErrorKind::TimedOut),
+            Self::Cancelled => (Code::Interrupted, ErrorKind::Other),
+            Self::AlreadyListening | Self::HasControlStream => (Code::AddressInUse, ErrorKind::AddrInUse),
+            Self::ListenerClosed => (Code::Closed, ErrorKind::NotConnected),
         }
     }
 }
@@ -229,62 +205,49 @@ impl Error {
 /// Advice for users on a network error.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => {
+        ErrorKind::ConnectionRefused => {
             "its host says that nothing listens on this UDP port; start the listening side first, and check the port"
         }
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
             "there is no route; check the address, and that the network is up"
         }
-        io::ErrorKind::PermissionDenied => "this machine may not send there; check its firewall and the address",
+        ErrorKind::PermissionDenied => "this machine may not send there; check its firewall and the address",
         _ => "the system cannot send there; check the address",
     }
 }
 
-const fn connect_code(error: &ConnectError) -> Code {
+const fn class_of_attempt(error: &ConnectError) -> (Code, ErrorKind) {
     match error {
-        ConnectError::TooManyConnections(_) => Code::TooManyConnections,
-        ConnectError::InvalidAddress | ConnectError::StreamsOnly => Code::Usage,
-        ConnectError::AlreadyConnected | ConnectError::RendezvousUnderWay => Code::AddressInUse,
-        ConnectError::NoTrust => Code::HostKeyUnknown,
-        _ => Code::Failed,
+        ConnectError::TooManyConnections(_) => (Code::TooManyConnections, ErrorKind::QuotaExceeded),
+        ConnectError::InvalidAddress => (Code::Usage, ErrorKind::InvalidInput),
+        ConnectError::StreamsOnly => (Code::Usage, ErrorKind::Unsupported),
+        ConnectError::AlreadyConnected | ConnectError::RendezvousUnderWay => (Code::AddressInUse, ErrorKind::AddrInUse),
+        ConnectError::NoTrust => (Code::HostKeyUnknown, ErrorKind::PermissionDenied),
+        _ => (Code::Failed, ErrorKind::Other),
     }
 }
 
-fn lost_code(lost: ConnectionLost) -> Code {
+fn class_of_loss(lost: ConnectionLost) -> (Code, ErrorKind) {
     match lost {
-        ConnectionLost::ClosedLocally => Code::Closed,
-        ConnectionLost::ConnectTimeout(_) => Code::ConnectTimeout,
-        ConnectionLost::HandshakeTimeout(_) => Code::Busy,
-        ConnectionLost::UdpBlocked(_) => Code::UdpBlocked,
-        ConnectionLost::Refused | ConnectionLost::ChannelRefused => Code::PeerRefused,
-        ConnectionLost::PeerIncompatible(_) | ConnectionLost::PeerMisbehaved(_) => Code::Protocol,
-        ConnectionLost::Insecure(fault) => match fault {
-            SecurityFault::UnknownKey => Code::HostKeyUnknown,
-            SecurityFault::NotAdmitted => Code::NotAdmitted,
-            SecurityFault::Handshake => Code::Handshake,
-            _ => Code::Protocol,
-        },
-        ConnectionLost::ControllerFailed(_) => Code::ControllerFailed,
-        _ => Code::PeerLost,
-    }
-}
-
-fn lost_kind(lost: ConnectionLost) -> io::ErrorKind {
-    match lost {
-        ConnectionLost::ClosedLocally => io::ErrorKind::NotConnected,
-        ConnectionLost::ClosedByPeer => io::ErrorKind::BrokenPipe,
-        ConnectionLost::Aborted | ConnectionLost::PeerError(_) => io::ErrorKind::ConnectionReset,
-        ConnectionLost::ConnectTimeout(_)
-        | ConnectionLost::HandshakeTimeout(_)
-        | ConnectionLost::PeerSilent(_)
-        | ConnectionLost::NoProgress(_)
-        | ConnectionLost::TooSlow { .. } => io::ErrorKind::TimedOut,
-        ConnectionLost::Refused => io::ErrorKind::ConnectionRefused,
-        ConnectionLost::PeerIncompatible(_) => io::ErrorKind::Unsupported,
-        ConnectionLost::PeerMisbehaved(_) => io::ErrorKind::InvalidData,
-        ConnectionLost::Insecure(_) => io::ErrorKind::PermissionDenied,
-        ConnectionLost::ControllerFailed(_) => io::ErrorKind::Other,
-        _ => io::ErrorKind::ConnectionAborted,
+        ConnectionLost::ClosedLocally => (Code::Closed, ErrorKind::NotConnected),
+        ConnectionLost::ClosedByPeer => (Code::PeerLost, ErrorKind::BrokenPipe),
+        ConnectionLost::Aborted | ConnectionLost::PeerError(_) => (Code::PeerLost, ErrorKind::ConnectionReset),
+        ConnectionLost::ConnectTimeout(_) => (Code::ConnectTimeout, ErrorKind::TimedOut),
+        ConnectionLost::HandshakeTimeout(_) => (Code::Busy, ErrorKind::TimedOut),
+        ConnectionLost::PeerSilent(_) | ConnectionLost::NoProgress(_) | ConnectionLost::TooSlow { .. } => {
+            (Code::PeerLost, ErrorKind::TimedOut)
+        }
+        ConnectionLost::UdpBlocked(_) => (Code::UdpBlocked, ErrorKind::ConnectionAborted),
+        ConnectionLost::Refused => (Code::PeerRefused, ErrorKind::ConnectionRefused),
+        ConnectionLost::ChannelRefused => (Code::PeerRefused, ErrorKind::ConnectionAborted),
+        ConnectionLost::PeerIncompatible(_) => (Code::Protocol, ErrorKind::Unsupported),
+        ConnectionLost::PeerMisbehaved(_) => (Code::Protocol, ErrorKind::InvalidData),
+        ConnectionLost::Insecure(SecurityFault::UnknownKey) => (Code::HostKeyUnknown, ErrorKind::PermissionDenied),
+        ConnectionLost::Insecure(SecurityFault::NotAdmitted) => (Code::NotAdmitted, ErrorKind::PermissionDenied),
+        ConnectionLost::Insecure(SecurityFault::Handshake) => (Code::Handshake, ErrorKind::PermissionDenied),
+        ConnectionLost::Insecure(_) => (Code::Protocol, ErrorKind::PermissionDenied),
+        ConnectionLost::ControllerFailed(_) => (Code::ControllerFailed, ErrorKind::Other),
+        _ => (Code::PeerLost, ErrorKind::ConnectionAborted),
     }
 }
 
