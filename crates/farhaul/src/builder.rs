@@ -16,7 +16,7 @@ use farhaul_units::Rate;
 
 use crate::canceller::CancelFlag;
 use crate::driver::{Driver, UdpPort, once_closed};
-use crate::error::Error;
+use crate::error::{ControllerError, Error};
 use crate::port::Port;
 use crate::randomness::entropy;
 use crate::security::{PlainClients, Security};
@@ -441,11 +441,8 @@ fn chosen(choice: Choice, protocol: &Protocol) -> Result<Option<Spec>, Error> {
     let default = protocol.controller();
     match choice {
         Choice::Default => Ok(default),
-        _ if default.is_none() => {
-            let name = protocol.entry().name;
-            Err(Error::Controller(format!("the protocol '{name}' has none, because its own rules govern the rate")))
-        }
-        Choice::Named(spec) => Ok(Some(spec.parse().map_err(|error| Error::Controller(format!("{error}")))?)),
+        _ if default.is_none() => Err(ControllerError::NoneIn(protocol.entry().name).into()),
+        Choice::Named(spec) => Ok(Some(spec.parse().map_err(ControllerError::Spec)?)),
         Choice::Made => Ok(None),
     }
 }

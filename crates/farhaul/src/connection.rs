@@ -18,7 +18,7 @@ use crate::control_stream::ControlStream;
 use crate::driver::{CancelFlags, Core, WaitPlace};
 #[cfg(feature = "tokio")]
 use crate::driver::{Registration, TaskWait};
-use crate::error::Error;
+use crate::error::{ControllerError, Error};
 use crate::port::{Attempt, Port};
 use crate::randomness;
 use crate::reach::Reaching;
@@ -222,7 +222,7 @@ impl Connection {
     /// There is no such controller. The protocol has none of the user's choice ([`Error::FixedController`]): only UDT4 has. The
     /// endpoint's driver thread is gone.
     pub fn set_controller(&self, name: &str) -> Result<(), Error> {
-        let spec: Spec = name.parse().map_err(|error| Error::Controller(format!("{error}")))?;
+        let spec: Spec = name.parse().map_err(ControllerError::Spec)?;
         self.set_controller_with(spec.build(randomness::session()?))
     }
 

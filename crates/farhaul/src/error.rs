@@ -4,9 +4,22 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use farhaul_cc::SpecError;
 use farhaul_proto::{ConnectError, ConnectionLost, SecurityFault, StreamError};
 
 use crate::code::Code;
+
+/// Why a port or a connection cannot have a congestion controller.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControllerError {
+    /// The name or an option is unknown.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The protocol, by its name, has none of the user's choice.
+    #[error("the protocol '{0}' has none, because its own rules govern the rate")]
+    NoneIn(&'static str),
+}
 
 /// Why a call of this crate failed.
 #[derive(Debug, thiserror::Error)]
@@ -39,9 +52,9 @@ pub enum Error {
         /// The permitted values.
         range: &'static str,
     },
-    /// The name or an option of the congestion controller is unknown.
+    /// The congestion controller cannot be this one.
     #[error("congestion controller: {0}")]
-    Controller(String),
+    Controller(#[from] ControllerError),
     /// Nobody chose whether connections are encrypted.
     #[error("choose the protection of the port: Builder::secure encrypts, Builder::plain does not")]
     NoProtection,

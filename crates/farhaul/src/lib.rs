@@ -93,7 +93,7 @@ pub use connection::Connection;
 pub use control_stream::{CeilingFigures, ControlStream};
 pub use driver::wait_idle;
 pub use endpoint::{Endpoint, WeakEndpoint};
-pub use error::Error;
+pub use error::{ControllerError, Error};
 pub use farhaul_cc as cc;
 pub use farhaul_proto::{ConnectError, ConnectionLost, MinProgress, PathMemory, PeerIncompatible, Stats, Totals};
 pub use farhaul_protocols::{Protocol, registry};

@@ -97,8 +97,6 @@ fn wait_while(waits: impl FnMut(&mut Vec<Option<u16>>) -> bool) {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
-
     use super::*;
 
     #[test]
