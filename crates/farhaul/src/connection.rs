@@ -11,7 +11,7 @@ use std::time::Duration;
 use farhaul_cc::{Controller, Spec};
 use farhaul_proto::probe::StableConfig;
 use farhaul_proto::{ConnectionId, ConnectionLost, Endpoint, Stats, Streams};
-use farhaul_units::Rate;
+use farhaul_units::{Instant, Rate};
 
 use crate::canceller::{CancelFlag, Canceller};
 use crate::control_stream::ControlStream;
@@ -108,11 +108,7 @@ impl Connection {
     /// Use it for a last message to a peer whose acknowledgement no caller awaits. An endpoint keeps the latest 256
     /// connections without handles, and aborts older ones.
     pub fn finish_in_background(&self) {
-        // Without a driver thread there is nothing left to finish.
-        if let Ok(mut guard) = self.port.driver.lock() {
-            let now = guard.now();
-            guard.finish_in_background(now, self.id);
-        }
+        self.command(|core, now| core.finish_in_background(now, self.id));
     }
 
     /// Ends the connection at once, in both directions, without waiting.
@@ -120,10 +116,7 @@ impl Connection {
     /// If the peer has acknowledged everything that was written, it reads to the end of the stream, as after
     /// [`finish`](Connection::finish). Otherwise data is lost, and the call is an [`abort`](Connection::abort).
     pub fn close(&self) {
-        if let Ok(mut guard) = self.port.driver.lock() {
-            let now = guard.now();
-            guard.transport.close(now, self.id);
-        }
+        self.command(|core, now| core.transport.close(now, self.id));
     }
 
     /// Ends the connection at once, in both directions, because this side cannot go on.
@@ -135,10 +128,7 @@ impl Connection {
     /// Plain UDT4 has no packet for this. Two ends of this library use an error signal with libudt's code for a broken
     /// connection (2001). A libudt peer does not take it for an end, and notices the silence after 53 s.
     pub fn abort(&self) {
-        if let Ok(mut guard) = self.port.driver.lock() {
-            let now = guard.now();
-            guard.transport.abort(now, self.id);
-        }
+        self.command(|core, now| core.transport.abort(now, self.id));
     }
 
     /// The address of the peer. That of a secure connection may change, because it follows a peer that moves.
@@ -177,7 +167,7 @@ impl Connection {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn protection(&self) -> Result<Option<Protection>, Error> {
-        Ok(self.port.driver.lock()?.transport.protection(self.id).map(Protection::of))
+        self.under_lock(|core, _| core.transport.protection(self.id).map(Protection::of))
     }
 
     /// Whether the connection is neither encrypted nor authenticated. On a port with
@@ -186,7 +176,7 @@ impl Connection {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn is_plain(&self) -> Result<bool, Error> {
-        Ok(self.port.driver.lock()?.transport.is_plain(self.id))
+        self.under_lock(|core, _| core.transport.is_plain(self.id))
     }
 
     /// Begins a control stream to the peer, beside this connection and on the same port. It is protected as the connection
@@ -209,9 +199,8 @@ impl Connection {
         if rate == Some(Rate::ZERO) {
             return Err(Error::InvalidOption { option: "max_rate", range: "above zero" });
         }
-        let mut guard = self.port.driver.lock()?;
-        let now = guard.now();
-        if guard.transport.set_max_rate(now, self.id, rate) { Ok(()) } else { Err(Error::FixedCap) }
+        let is_set = self.under_lock(|core, now| core.transport.set_max_rate(now, self.id, rate))?;
+        if is_set { Ok(()) } else { Err(Error::FixedCap) }
     }
 
     /// Replaces the congestion controller of this side by the one of this name, as
@@ -233,12 +222,8 @@ impl Connection {
     /// # Errors
     /// The protocol has no controller of the user's choice ([`Error::FixedController`]). The endpoint's driver thread is gone.
     pub fn set_controller_with(&self, controller: Box<dyn Controller>) -> Result<(), Error> {
-        let mut guard = self.port.driver.lock()?;
-        let now = guard.now();
-        match guard.transport.set_controller(now, self.id, controller) {
-            true => Ok(()),
-            false => Err(Error::FixedController),
-        }
+        let is_set = self.under_lock(|core, now| core.transport.set_controller(now, self.id, controller))?;
+        if is_set { Ok(()) } else { Err(Error::FixedController) }
     }
 
     /// Sends a user-defined control packet of this `kind` to the peer's congestion controller (`sendCustomMsg` of
@@ -315,9 +300,16 @@ impl Connection {
 
     /// Tries `attempt` once.
     pub(crate) fn attempt<R>(&self, mut attempt: impl Attempt<R>) -> Result<Option<R>, Error> {
-        let mut guard = self.port.driver.lock()?;
-        let now = guard.now();
-        attempt(&mut guard, now)
+        self.under_lock(|core, now| attempt(core, now))?
+    }
+
+    fn under_lock<R>(&self, call: impl FnOnce(&mut Core<Endpoint>, Instant) -> R) -> Result<R, Error> {
+        self.port.under_lock(call)
+    }
+
+    /// Tells the transport something. Without a driver thread there is nothing left to tell it to.
+    fn command(&self, give: impl FnOnce(&mut Core<Endpoint>, Instant)) {
+        let _ = self.under_lock(give);
     }
 
     pub(crate) fn id(&self) -> ConnectionId {
@@ -348,17 +340,12 @@ impl Connection {
     /// Tells the peer that this side cannot store its data (UDT's error signal). libudt uses the code 4000, and its sender
     /// notes it once. A sender of this library gives its connection up unless the peer goes on reading soon.
     pub fn signal_error(&self, code: u32) {
-        if let Ok(mut guard) = self.port.driver.lock() {
-            guard.transport.signal_error(self.id, code);
-        }
+        self.command(|core, _| core.transport.signal_error(self.id, code));
     }
 
     /// Announces that no more data will be written, and returns at once.
     pub(crate) fn begin_to_finish(&self) -> Result<(), Error> {
-        let mut guard = self.port.driver.lock()?;
-        let now = guard.now();
-        guard.finish(now, self.id);
-        Ok(())
+        self.under_lock(|core, now| core.finish(now, self.id))
     }
 
     /// Tries `attempt` once. If it gives nothing, has the task woken when a retry may succeed.
@@ -387,14 +374,12 @@ impl Connection {
 
     /// Whether each direction can end alone.
     pub(crate) fn has_half_close(&self) -> Result<bool, Error> {
-        Ok(self.port.driver.lock()?.transport.has_half_close(self.id))
+        self.under_lock(|core, _| core.transport.has_half_close(self.id))
     }
 
     /// Ends this side's direction alone, and returns at once.
     pub(crate) fn finish_sending(&self) -> Result<(), Error> {
-        let mut guard = self.port.driver.lock()?;
-        let now = guard.now();
-        Ok(guard.transport.finish_sending(now, self.id)?)
+        Ok(self.under_lock(|core, now| core.transport.finish_sending(now, self.id))??)
     }
 
     /// Whether the peer acknowledged everything up to the end of this side's direction: an attempt for [`WaitPlace::Settle`].
@@ -429,11 +414,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Without a driver thread there is nothing left to release.
-        if let Ok(mut guard) = self.port.driver.lock() {
-            let now = guard.now();
-            guard.release(now, self.id);
-        }
+        self.command(|core, now| core.release(now, self.id));
     }
 }
 

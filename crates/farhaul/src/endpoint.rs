@@ -124,9 +124,8 @@ impl Endpoint {
     /// The port was opened without plain clients. The endpoint's driver thread is gone.
     pub fn admit_plain(&self, networks: impl IntoIterator<Item = Network>) -> Result<(), Error> {
         let networks: Vec<Network> = networks.into_iter().collect();
-        let mut guard = self.port.driver.lock()?;
-        let now = guard.now();
-        if guard.transport.admit_plain(now, &networks) { Ok(()) } else { Err(Error::NoPlainClients) }
+        let has_plain = self.port.under_lock(|core, now| core.transport.admit_plain(now, &networks))?;
+        if has_plain { Ok(()) } else { Err(Error::NoPlainClients) }
     }
 
     /// Aborts the encrypted connections of clients that `admits` refuses, and returns their number. Its arguments are the address
@@ -136,12 +135,10 @@ impl Endpoint {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn end_clients(&self, mut admits: impl FnMut(SocketAddr, PublicKey) -> bool) -> Result<usize, Error> {
-        let mut guard = self.port.driver.lock()?;
-        let now = guard.now();
         let is_welcome = |from, protection: &Protection| {
             PublicKey::from_spki(&protection.peer_key).is_some_and(|key| admits(from, key))
         };
-        Ok(guard.transport.end_callers(now, is_welcome))
+        self.port.under_lock(|core, now| core.transport.end_callers(now, is_welcome))
     }
 
     /// Answers measured streams from now on, as [`Builder::answer_probes`].

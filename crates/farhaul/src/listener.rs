@@ -79,14 +79,13 @@ impl sealed::Sealed for MessageSocket {
 
 impl<S: Accept> Listener<S> {
     pub(crate) fn open(port: &Arc<Port>) -> Result<Self, Error> {
-        let mut guard = port.driver.lock()?;
-        guard.open_acceptor()?;
-        if let Err(error) = guard.transport.listen(S::MODE) {
-            let now = guard.now();
-            guard.close_acceptor(now);
-            return Err(error.into());
-        }
-        drop(guard);
+        port.under_lock(|core, now| {
+            core.open_acceptor()?;
+            core.transport.listen(S::MODE).map_err(|error| {
+                core.close_acceptor(now);
+                Error::from(error)
+            })
+        })??;
         let (cancelled, closed) = (Arc::default(), AtomicBool::new(false));
         Ok(Self { port: Arc::clone(port), cancelled, closed, newest_first: false, accepts: PhantomData })
     }
@@ -122,9 +121,7 @@ impl<S: Accept> Listener<S> {
     /// # Errors
     /// The listener was closed, or the driver thread is gone.
     pub fn try_accept(&self) -> Result<Option<(S, SocketAddr)>, Error> {
-        let mut guard = self.port.driver.lock()?;
-        let now = guard.now();
-        self.next()(&mut guard, now)
+        self.port.under_lock(self.next())?
     }
 
     /// Whether [`accept`](Listener::accept) returns at once: a connection waits (`readable`), or the listener was closed
@@ -190,11 +187,11 @@ fn close(port: &Port, closed: &AtomicBool) {
     if closed.swap(true, Ordering::AcqRel) {
         return;
     }
-    if let Ok(mut guard) = port.driver.lock() {
-        let now = guard.now();
-        guard.transport.stop_listening();
-        guard.close_acceptor(now);
-    }
+    // Without a driver thread there is nobody left to refuse.
+    let _ = port.under_lock(|core, now| {
+        core.transport.stop_listening();
+        core.close_acceptor(now);
+    });
 }
 
 impl<S> fmt::Debug for Listener<S> {

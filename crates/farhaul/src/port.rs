@@ -29,6 +29,16 @@ pub(crate) trait Attempt<R>: FnMut(&mut Core<Endpoint>, Instant) -> Result<Optio
 impl<R, F: FnMut(&mut Core<Endpoint>, Instant) -> Result<Option<R>, Error>> Attempt<R> for F {}
 
 impl Port {
+    /// Makes a call under the lock, which takes microseconds.
+    ///
+    /// # Errors
+    /// The driver thread is gone.
+    pub(crate) fn under_lock<R>(&self, call: impl FnOnce(&mut Core<Endpoint>, Instant) -> R) -> Result<R, Error> {
+        let mut guard = self.driver.lock()?;
+        let now = guard.now();
+        Ok(call(&mut guard, now))
+    }
+
     pub(crate) fn canceller(&self) -> Canceller {
         Canceller::new(&self.cancelled, self.driver.cancellation())
     }
