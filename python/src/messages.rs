@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhaul::{
-    AsyncMessageSocket, ConnectionLost, Error as ConnectionError, Listener as Port, MessageSocket as Connection,
-    Received, SendOptions, Stats as ConnectionStats,
+    AsyncMessageSocket, ConnectOptions, ConnectionLost, Error as ConnectionError, Listener as Port,
+    MessageSocket as Connection, Received, SendOptions, Stats as ConnectionStats,
 };
 use farhaul_transfer::{Code, Environment, Error, HostPort, Settings};
 use pyo3::prelude::*;
@@ -365,7 +365,7 @@ fn connect(host: &HostPort, settings: &Settings, environment: &Environment) -> R
     for peer in host.resolve()? {
         let endpoint = settings.bind_for(peer, None)?;
         environment.cancellation.cancels(endpoint.canceller());
-        match endpoint.connect_for_messages(peer) {
+        match endpoint.connect_with(peer, ConnectOptions::messages()) {
             Ok(connection) => return Ok(connection),
             Err(error) => failed = Some(environment.connection_error(&error, &peer)),
         }

@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
-use farhaul::{Connection, Endpoint, MessageSocket, Rate, Stream};
+use farhaul::{ConnectOptions, Connection, Endpoint, MessageSocket, Rate, Stream};
 
 use crate::argument::{self, need, timeout};
 use crate::border::{ErrorOut, border, give, tell};
@@ -96,7 +96,8 @@ pub unsafe extern "C" fn farhaul_connect_for_messages(
     out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    let way = |endpoint: &Endpoint, peer: &str| Ok(Kind::Messages(endpoint.connect_for_messages(peer)?));
+    let way =
+        |endpoint: &Endpoint, peer: &str| Ok(Kind::Messages(endpoint.connect_with(peer, ConnectOptions::messages())?));
     // SAFETY: the caller gives texts as documented.
     unsafe { connect(endpoint, peer, out, error, way) }
 }
@@ -109,7 +110,9 @@ pub unsafe extern "C" fn farhaul_rendezvous(
     out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    let way = |endpoint: &Endpoint, peer: &str| Ok(Kind::Stream(endpoint.rendezvous(peer)?));
+    let way = |endpoint: &Endpoint, peer: &str| {
+        Ok(Kind::Stream(endpoint.connect_with(peer, ConnectOptions::stream().rendezvous())?))
+    };
     // SAFETY: the caller gives texts as documented.
     unsafe { connect(endpoint, peer, out, error, way) }
 }
@@ -123,7 +126,9 @@ pub unsafe extern "C" fn farhaul_begin_connect(
     out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    let way = |endpoint: &Endpoint, peer: &str| Ok(Kind::Stream(endpoint.begin_connect(resolve(peer)?)?));
+    let way = |endpoint: &Endpoint, peer: &str| {
+        Ok(Kind::Stream(endpoint.begin_connect(resolve(peer)?, ConnectOptions::stream())?))
+    };
     // SAFETY: the caller gives texts as documented.
     unsafe { connect(endpoint, peer, out, error, way) }
 }
@@ -136,8 +141,9 @@ pub unsafe extern "C" fn farhaul_begin_connect_for_messages(
     out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    let way =
-        |endpoint: &Endpoint, peer: &str| Ok(Kind::Messages(endpoint.begin_connect_for_messages(resolve(peer)?)?));
+    let way = |endpoint: &Endpoint, peer: &str| {
+        Ok(Kind::Messages(endpoint.begin_connect(resolve(peer)?, ConnectOptions::messages())?))
+    };
     // SAFETY: the caller gives texts as documented.
     unsafe { connect(endpoint, peer, out, error, way) }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use farhaul::{Endpoint, Error, MessageSocket, Rate, SendOptions};
+use farhaul::{ConnectOptions, Endpoint, Error, MessageSocket, Rate, SendOptions};
 
 /// Sent in a moment, but two seconds' worth at the rate below.
 const READINGS: usize = 50;
@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let there = Endpoint::plain("127.0.0.1:0")?;
     let listener = there.listen_for_messages()?;
     let slow = Endpoint::builder().plain().max_rate(Rate::from_megabits_per_second(2)).bind("127.0.0.1:0".parse()?)?;
-    let sender = slow.connect_for_messages(there.local_addr())?;
+    let sender = slow.connect_with(there.local_addr(), ConnectOptions::messages())?;
     let (receiver, _) = listener.accept()?;
 
     // Without order, a message is delivered once it is complete. In order, it follows all messages before it.

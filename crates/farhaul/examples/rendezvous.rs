@@ -6,7 +6,7 @@
 use std::io::{self, Read};
 use std::thread;
 
-use farhaul::Endpoint;
+use farhaul::{ConnectOptions, Endpoint};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (left, right) = (Endpoint::plain("127.0.0.1:0")?, Endpoint::plain("127.0.0.1:0")?);
@@ -14,12 +14,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let other = thread::spawn(move || -> io::Result<()> {
         // The order of the two calls does not matter, within the rendezvous time-out of 30 s.
-        let stream = right.rendezvous(left_address)?;
+        let stream = right.connect_with(left_address, ConnectOptions::stream().rendezvous())?;
         stream.send_all(b"I called you as well.\n")?;
         Ok(stream.finish()?)
     });
 
-    let mut stream = left.rendezvous(right_address)?;
+    let mut stream = left.connect_with(right_address, ConnectOptions::stream().rendezvous())?;
     println!("{left_address} and {right_address} met");
     let mut text = String::new();
     stream.read_to_string(&mut text)?;

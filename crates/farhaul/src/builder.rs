@@ -42,7 +42,7 @@ pub const UDP_RECV_BUFFER: usize = 32 << 20;
 /// | `UDT_MAXBW` | [`max_rate`](Builder::max_rate) | none |
 /// | `UDT_CC` | [`controller`](Builder::controller), [`controller_with`](Builder::controller_with) | `udt` |
 /// | none: libudt has no encryption | [`secure`](Builder::secure), [`plain`](Builder::plain) | none: one must be chosen |
-/// | `UDT_RENDEZVOUS` | [`Endpoint::rendezvous`](crate::Endpoint::rendezvous) | |
+/// | `UDT_RENDEZVOUS` | [`ConnectOptions::rendezvous`](crate::ConnectOptions::rendezvous) | |
 /// | `UDT_SNDTIMEO`, `UDT_RCVTIMEO` | [`set_write_timeout`](crate::Connection::set_write_timeout), [`set_read_timeout`](crate::Connection::set_read_timeout) | none |
 /// | `UDT_SNDSYN`, `UDT_RCVSYN` | the blocking calls, or the feature `tokio` | blocking |
 /// | `UDT_REUSEADDR` | one endpoint holds any number of connections | |
@@ -231,7 +231,7 @@ impl Builder {
         self
     }
 
-    /// Longest time for a [`rendezvous`](crate::Endpoint::rendezvous), from the first side's call. Above zero, at most a year.
+    /// Longest time for a [rendezvous](crate::ConnectOptions::rendezvous), from the first side's call. Above zero, at most a year.
     /// Default 30 s.
     pub fn rendezvous_timeout(mut self, time: Duration) -> Self {
         self.config.udt.rendezvous_timeout = time;

@@ -1,19 +1,20 @@
 //! A UDP port with any number of connections on it.
 
+mod connect;
+#[cfg(feature = "tokio")]
+mod connect_async;
+
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Weak};
 
-use farhaul_proto::Mode;
 use farhaul_proto::probe::StableConfig;
 use farhaul_proto::secure::Protection;
-use farhaul_proto::udt::ConnectOptions;
 
-use crate::addresses::{Attempted, any_port_for, first_that_works, resolve};
+use crate::addresses::{first_that_works, resolve};
 use crate::builder::Builder;
 use crate::canceller::Canceller;
-use crate::connection::Connection;
 use crate::control_stream::ControlStream;
 use crate::driver::UdpPort;
 use crate::error::Error;
@@ -22,9 +23,9 @@ use crate::message::MessageSocket;
 use crate::other_clients::OtherClients;
 use crate::port::Port;
 use crate::probe::ProbePayload;
-use crate::reach::{Patience, Reaching};
 use crate::security::{Network, PublicKey, Security};
-use crate::stream::Stream;
+
+pub use connect::ConnectOptions;
 
 /// The warning about a port that writes down secrets.
 const SECRETS: &str = "the secrets of all connections are written down: whoever has them can read and forge everything; use this for \
@@ -195,95 +196,6 @@ impl Endpoint {
         ControlStream::begin(&self.port, peer, None, config)
     }
 
-    /// Connects to `peer`, which must be listening for streams.
-    ///
-    /// If a name has several addresses, they are tried in guard. Addresses of another family than this port's are
-    /// skipped; a port at `[::]` has both families. If the network reports an address as unreachable, the next one is
-    /// tried at once.
-    ///
-    /// # Errors
-    /// The name cannot be resolved, or has only addresses of the other family ([`Error::WrongFamily`]). The peer does
-    /// not answer within the connect time-out ([`Error::Unreachable`] if the network says why), or refuses. A canceller
-    /// ended the call.
-    pub fn connect(&self, peer: impl ToSocketAddrs) -> Result<Stream, Error> {
-        self.established(peer, ConnectOptions { mode: Mode::Stream, rendezvous: false }).map(Stream::from_connection)
-    }
-
-    /// Connects to `peer`, which calls this port at the same time (`UDT_RENDEZVOUS`). Neither side listens, and each
-    /// must know the other's port beforehand. Rendezvous passes most address translators. If `peer` has several
-    /// addresses, each is tried for the whole time-out, because the peer may call later than this side.
-    ///
-    /// On a port that [encrypts](Builder::secure), both sides must do so. Each judges the key of the other one by
-    /// [`Trust::admits_server`](crate::security::Trust::admits_server), because it calls. A rendezvous is for UDT4 alone.
-    ///
-    /// # Errors
-    /// As [`connect`](Endpoint::connect), with the rendezvous time-out.
-    pub fn rendezvous(&self, peer: impl ToSocketAddrs) -> Result<Stream, Error> {
-        self.established(peer, ConnectOptions { mode: Mode::Stream, rendezvous: true }).map(Stream::from_connection)
-    }
-
-    /// Connects to `peer`, which must be listening for messages.
-    ///
-    /// # Errors
-    /// As [`connect`](Endpoint::connect).
-    pub fn connect_for_messages(&self, peer: impl ToSocketAddrs) -> Result<MessageSocket, Error> {
-        let options = ConnectOptions { mode: Mode::Message, rendezvous: false };
-        self.established(peer, options).map(MessageSocket::from_connection)
-    }
-
-    /// [`rendezvous`](Endpoint::rendezvous) for messages. Both sides must call for messages.
-    ///
-    /// # Errors
-    /// As [`rendezvous`](Endpoint::rendezvous).
-    pub fn rendezvous_for_messages(&self, peer: impl ToSocketAddrs) -> Result<MessageSocket, Error> {
-        let options = ConnectOptions { mode: Mode::Message, rendezvous: true };
-        self.established(peer, options).map(MessageSocket::from_connection)
-    }
-
-    /// Begins to connect to `peer` and returns at once. The stream is not established yet.
-    ///
-    /// [`Connection::readiness`] tells when it is, and [`Connection::ending`] why it never will be. Until then, reads and writes
-    /// wait, and `try_read` and `try_write` give nothing. Unlike [`connect`](Endpoint::connect), it does not ask the network
-    /// for the reason of a silence, so an attempt at a closed port lasts the whole time-out.
-    ///
-    /// # Errors
-    /// The address is of the other family ([`Error::WrongFamily`]). There are too many connections. The driver thread is gone.
-    pub fn begin_connect(&self, peer: SocketAddr) -> Result<Stream, Error> {
-        self.begun(peer, ConnectOptions { mode: Mode::Stream, rendezvous: false }).map(Stream::from_connection)
-    }
-
-    /// [`begin_connect`](Endpoint::begin_connect) for a [rendezvous](Endpoint::rendezvous).
-    ///
-    /// # Errors
-    /// As [`begin_connect`](Endpoint::begin_connect). A second rendezvous with the same address is refused.
-    pub fn begin_rendezvous(&self, peer: SocketAddr) -> Result<Stream, Error> {
-        self.begun(peer, ConnectOptions { mode: Mode::Stream, rendezvous: true }).map(Stream::from_connection)
-    }
-
-    /// [`begin_connect`](Endpoint::begin_connect) for messages.
-    ///
-    /// # Errors
-    /// As [`begin_connect`](Endpoint::begin_connect).
-    pub fn begin_connect_for_messages(&self, peer: SocketAddr) -> Result<MessageSocket, Error> {
-        let options = ConnectOptions { mode: Mode::Message, rendezvous: false };
-        self.begun(peer, options).map(MessageSocket::from_connection)
-    }
-
-    /// [`begin_rendezvous`](Endpoint::begin_rendezvous) for messages.
-    ///
-    /// # Errors
-    /// As [`begin_rendezvous`](Endpoint::begin_rendezvous).
-    pub fn begin_rendezvous_for_messages(&self, peer: SocketAddr) -> Result<MessageSocket, Error> {
-        let options = ConnectOptions { mode: Mode::Message, rendezvous: true };
-        self.begun(peer, options).map(MessageSocket::from_connection)
-    }
-
-    fn begun(&self, peer: SocketAddr, options: ConnectOptions) -> Result<Connection, Error> {
-        self.reachable(vec![peer])?;
-        let (connection, _) = self.begin(Attempted { peer, has_alternative: false }, options)?;
-        Ok(connection)
-    }
-
     /// Accepts streams that peers open to this port.
     ///
     /// # Errors
@@ -304,47 +216,6 @@ impl Endpoint {
     /// [`reset`](Canceller::reset), later calls that would wait end too.
     pub fn canceller(&self) -> Canceller {
         self.port.canceller()
-    }
-
-    /// Begins to connect; the connection is not established yet.
-    pub(crate) fn begin(
-        &self,
-        Attempted { peer, has_alternative }: Attempted,
-        options: ConnectOptions,
-    ) -> Result<(Connection, Reaching), Error> {
-        let longest = self.port.connect_timeouts[usize::from(options.rendezvous)];
-        let mut guard = self.port.driver.lock()?;
-        let now = guard.now();
-        let id = guard.transport.connect_with(now, peer, options)?;
-        guard.open(id);
-        drop(guard);
-        let patience = match has_alternative {
-            // The peer of a rendezvous may open its port later.
-            _ if options.rendezvous => Patience::Whole,
-            true => Patience::NextAddress,
-            false => Patience::of(longest),
-        };
-        let reaching = Reaching::begin(peer, now, longest, patience);
-        Ok((Connection::new(Arc::clone(&self.port), id, peer), reaching))
-    }
-
-    /// Connects to one address of a peer.
-    pub(crate) fn connect_to(&self, to: Attempted, options: ConnectOptions) -> Result<Connection, Error> {
-        let (connection, reaching) = self.begin(to, options)?;
-        connection.wait_until_connected(reaching)?;
-        Ok(connection)
-    }
-
-    fn established(&self, peer: impl ToSocketAddrs, options: ConnectOptions) -> Result<Connection, Error> {
-        let peers = self.reachable(resolve(peer)?)?;
-        first_that_works(&peers, |to| self.connect_to(to, options))
-    }
-
-    /// Keeps the `peers` whose family this port can reach.
-    pub(crate) fn reachable(&self, mut peers: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Error> {
-        let (local, peer) = (self.local_addr(), peers[0]);
-        peers.retain(|peer| self.port.driver.is_of_family(*peer));
-        if peers.is_empty() { Err(Error::WrongFamily { local, peer }) } else { Ok(peers) }
     }
 }
 
@@ -367,20 +238,6 @@ impl Builder {
         let unknown = |source| Error::System { what: "the address of the socket", source };
         let address = socket.local_addr().map_err(unknown)?;
         Endpoint::open(self, UdpPort::Socket(address, socket))
-    }
-}
-
-impl Stream {
-    /// Connects to `peer` from a new port, with default settings and without encryption. For other settings, see
-    /// [`Endpoint::builder`].
-    ///
-    /// # Errors
-    /// The name cannot be resolved, the peer does not answer, or it refuses.
-    pub fn connect_plain(peer: impl ToSocketAddrs) -> Result<Self, Error> {
-        first_that_works(&resolve(peer)?, |to| {
-            let endpoint = Endpoint::plain(any_port_for(to.peer))?;
-            endpoint.connect_to(to, ConnectOptions::default()).map(Self::from_connection)
-        })
     }
 }
 

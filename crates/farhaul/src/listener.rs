@@ -7,20 +7,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use farhaul_proto::Mode;
-
 use crate::canceller::{CancelFlag, Canceller};
 use crate::connection::Connection;
 #[cfg(feature = "tokio")]
 use crate::driver::TaskWait;
 use crate::driver::{CancelFlags, Core, WaitPlace};
 use crate::error::Error;
-use crate::message::MessageSocket;
+use crate::kind::ConnectionKind;
 use crate::port::{Attempt, Port};
 use crate::readiness::{self, Readiness, Watch};
 use crate::stream::Stream;
 
-/// Accepts connections on an endpoint: streams or [`MessageSocket`]s.
+/// Accepts connections on an endpoint: streams or [`MessageSocket`](crate::MessageSocket)s.
 ///
 /// Dropping it refuses further connections. Accepted connections live on.
 pub struct Listener<S = Stream> {
@@ -31,53 +29,7 @@ pub struct Listener<S = Stream> {
     accepts: PhantomData<fn() -> S>,
 }
 
-/// A kind of connection that a listener can accept.
-pub trait Accept: sealed::Sealed + Sized {
-    /// The same connection for tasks, as `accept_async` returns it.
-    #[cfg(feature = "tokio")]
-    type Async: From<Self>;
-}
-
-impl Accept for Stream {
-    #[cfg(feature = "tokio")]
-    type Async = crate::tasks::AsyncStream;
-}
-
-impl Accept for MessageSocket {
-    #[cfg(feature = "tokio")]
-    type Async = crate::tasks::AsyncMessageSocket;
-}
-
-mod sealed {
-    use farhaul_proto::Mode;
-
-    use crate::connection::Connection;
-
-    /// Closed, because a new kind of connection needs a new mode of the protocol.
-    #[expect(unnameable_types, reason = "no other crate implements it")]
-    pub trait Sealed {
-        const MODE: Mode;
-        fn accepted(connection: Connection) -> Self;
-    }
-}
-
-impl sealed::Sealed for Stream {
-    const MODE: Mode = Mode::Stream;
-
-    fn accepted(connection: Connection) -> Self {
-        Self::from_connection(connection)
-    }
-}
-
-impl sealed::Sealed for MessageSocket {
-    const MODE: Mode = Mode::Message;
-
-    fn accepted(connection: Connection) -> Self {
-        Self::from_connection(connection)
-    }
-}
-
-impl<S: Accept> Listener<S> {
+impl<S: ConnectionKind> Listener<S> {
     pub(crate) fn open(port: &Arc<Port>) -> Result<Self, Error> {
         port.under_lock(|core, now| {
             core.open_acceptor()?;
@@ -171,7 +123,7 @@ impl<S: Accept> Listener<S> {
             }
             Ok(Connection::accept(&self.port, core, self.newest_first).map(|connection| {
                 let peer = connection.first_peer();
-                (S::accepted(connection), peer)
+                (S::of_connection(connection), peer)
             }))
         }
     }

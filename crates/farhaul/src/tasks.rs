@@ -11,7 +11,6 @@
 //!
 //! No particular runtime is required. Most asynchronous code uses tokio's traits.
 
-mod connect;
 mod message;
 mod stream;
 

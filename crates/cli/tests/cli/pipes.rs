@@ -8,7 +8,7 @@ use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use farhaul::{ConnectionLost, Endpoint, Error, Stream};
+use farhaul::{ConnectOptions, ConnectionLost, Endpoint, Error, Stream};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -222,7 +222,7 @@ fn a_rendezvous_of_two_sides_that_wait_ends_with_the_idle_time_out() {
     let address = there.local_addr().to_string();
     let meet = ["pipe", "--plain", "--json", "--wait", "--timeout", "300ms", "--rendezvous", "--listen", &here];
     let run = || farhaul_with(b"a question", &[&meet[..], &["--connect", &address]].concat());
-    ends_idle(run, || there.rendezvous(&*here).unwrap(), b"a question");
+    ends_idle(run, || there.connect_with(&*here, ConnectOptions::stream().rendezvous()).unwrap(), b"a question");
 }
 
 #[test]

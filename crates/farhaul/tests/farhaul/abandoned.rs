@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-use farhaul::{AsyncMessageSocket, AsyncStream, Endpoint};
+use farhaul::{AsyncMessageSocket, AsyncStream, ConnectOptions, Endpoint};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Consecutive abandoned waits.
@@ -61,9 +61,10 @@ fn streams(here: &Endpoint, there: &Endpoint) -> (AsyncStream, AsyncStream) {
 fn message_sockets(here: &Endpoint, there: &Endpoint) -> (AsyncMessageSocket, AsyncMessageSocket) {
     let listener = there.listen_for_messages().unwrap();
     block_on(async {
-        let (socket, accepted) = tokio::join!(here.connect_for_messages_async(there.local_addr()), async {
-            listener.accept_async().await.unwrap().0
-        });
+        let (socket, accepted) =
+            tokio::join!(here.connect_with_async(there.local_addr(), ConnectOptions::messages()), async {
+                listener.accept_async().await.unwrap().0
+            });
         (socket.unwrap(), accepted)
     })
 }
@@ -137,8 +138,8 @@ fn abandoned_accepts_and_connects_hold_no_task() {
     let address = silent.local_addr().unwrap();
     for _ in 0..10 {
         assert!(tasks.abandon(here.connect_async(address)));
-        assert!(tasks.abandon(here.rendezvous_async(address)));
-        assert!(tasks.abandon(here.connect_for_messages_async(address)));
+        assert!(tasks.abandon(here.connect_with_async(address, ConnectOptions::stream().rendezvous())));
+        assert!(tasks.abandon(here.connect_with_async(address, ConnectOptions::messages())));
     }
     assert_eq!(tasks.held(), 0);
 }

@@ -4,7 +4,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use farhaul::{Builder, Endpoint, Error, Stream};
+use farhaul::{Builder, ConnectOptions, Endpoint, Error, Stream};
 
 /// A time-out so long that a test that waits for it never ends.
 const FOR_EVER: Duration = Duration::from_secs(3_600);
@@ -31,8 +31,11 @@ fn an_address_of_the_other_family_is_refused_at_once_by_name() {
     for address in [peer, endpoint.local_addr()] {
         assert!(error.to_string().contains(&address.to_string()), "{error}");
     }
-    assert!(matches!(endpoint.connect_for_messages(peer), Err(Error::WrongFamily { .. })));
-    assert!(matches!(endpoint.rendezvous(peer), Err(Error::WrongFamily { .. })));
+    assert!(matches!(endpoint.connect_with(peer, ConnectOptions::messages()), Err(Error::WrongFamily { .. })));
+    assert!(matches!(
+        endpoint.connect_with(peer, ConnectOptions::stream().rendezvous()),
+        Err(Error::WrongFamily { .. })
+    ));
 }
 
 #[test]
@@ -69,8 +72,8 @@ fn a_port_of_both_families_reaches_peers_of_either() {
     }
     let (one, other) = (at("127.0.0.1", &here), at("127.0.0.1", &there));
     std::thread::scope(|scope| {
-        let meeting = scope.spawn(|| there.rendezvous(one));
-        here.rendezvous(other).unwrap();
+        let meeting = scope.spawn(|| there.connect_with(one, ConnectOptions::stream().rendezvous()));
+        here.connect_with(other, ConnectOptions::stream().rendezvous()).unwrap();
         meeting.join().unwrap().unwrap();
     });
 }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul::security::{AcceptAll, KeyPair, Security};
-use farhaul::{ConnectionLost, Endpoint, Error, Listener, MessageSocket, SendOptions, Stream};
+use farhaul::{ConnectOptions, ConnectionLost, Endpoint, Error, Listener, MessageSocket, SendOptions, Stream};
 
 fn pair() -> (Stream, Stream) {
     let listener = Listener::plain("127.0.0.1:0").unwrap();
@@ -394,7 +394,7 @@ fn streams_and_messages_do_not_mix() {
 fn message_pair() -> (MessageSocket, MessageSocket) {
     let (here, there) = (Endpoint::plain("127.0.0.1:0").unwrap(), Endpoint::plain("127.0.0.1:0").unwrap());
     let listener = there.listen_for_messages().unwrap();
-    (here.connect_for_messages(there.local_addr()).unwrap(), listener.accept().unwrap().0)
+    (here.connect_with(there.local_addr(), ConnectOptions::messages()).unwrap(), listener.accept().unwrap().0)
 }
 
 #[test]
@@ -430,7 +430,7 @@ fn a_message_that_can_never_fit_is_refused_at_once() {
     let endpoint = Endpoint::builder().plain().send_buffer(1 << 20).bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let there = Endpoint::plain("127.0.0.1:0").unwrap();
     let _listener = there.listen_for_messages().unwrap();
-    let sender = endpoint.connect_for_messages(there.local_addr()).unwrap();
+    let sender = endpoint.connect_with(there.local_addr(), ConnectOptions::messages()).unwrap();
     assert!(matches!(
         sender.send(&vec![0; 2 << 20]),
         Err(Error::MessageTooLong { len: 2_097_152, longest: 1_048_576 })
@@ -441,7 +441,8 @@ fn a_message_that_can_never_fit_is_refused_at_once() {
 fn a_message_that_the_receiver_can_never_hold_is_refused_at_once() {
     let there = Endpoint::builder().plain().recv_buffer(1_456 * 100).bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let _listener = there.listen_for_messages().unwrap();
-    let sender = Endpoint::plain("127.0.0.1:0").unwrap().connect_for_messages(there.local_addr()).unwrap();
+    let sender =
+        Endpoint::plain("127.0.0.1:0").unwrap().connect_with(there.local_addr(), ConnectOptions::messages()).unwrap();
     let refused = sender.send(&vec![0; 145_601]);
     assert!(matches!(refused, Err(Error::MessageTooLong { len: 145_601, longest: 145_600 })), "{refused:?}");
     sender.send(&vec![0; 145_600]).unwrap();

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-use farhaul::{ConnectionLost, Endpoint, Error, Listener, Readiness, SendOptions, Stream, Watch};
+use farhaul::{ConnectOptions, ConnectionLost, Endpoint, Error, Listener, Readiness, SendOptions, Stream, Watch};
 
 /// A waker whose calls a test can wait for.
 struct Bell(Sender<()>);
@@ -47,7 +47,7 @@ fn attempts_give_nothing_in_place_of_waiting() {
     let listener = Listener::plain("127.0.0.1:0").unwrap();
     assert!(listener.try_accept().unwrap().is_none());
     let endpoint = Endpoint::plain("127.0.0.1:0").unwrap();
-    let caller = endpoint.begin_connect(listener.local_addr()).unwrap();
+    let caller = endpoint.begin_connect(listener.local_addr(), ConnectOptions::stream()).unwrap();
     watch_until(&mut listener.watch(), |now| now.readable);
     let (accepted, _) = listener.try_accept().unwrap().expect("a connection waits");
     assert_eq!(accepted.try_read(&mut [0; 8]).unwrap(), None);
@@ -71,7 +71,7 @@ fn messages_are_tried_whole() {
     let hub = Endpoint::plain("127.0.0.1:0").unwrap();
     let listener = hub.listen_for_messages().unwrap();
     let endpoint = Endpoint::plain("127.0.0.1:0").unwrap();
-    let caller = endpoint.begin_connect_for_messages(hub.local_addr()).unwrap();
+    let caller = endpoint.begin_connect(hub.local_addr(), ConnectOptions::messages()).unwrap();
     watch_until(&mut caller.watch(), |now| now.connected);
     let accepted = listener.accept().unwrap().0;
     assert_eq!(accepted.try_recv(&mut [0; 9]).unwrap(), None);
@@ -115,7 +115,7 @@ fn an_attempt_to_connect_ends_with_its_time_out_and_says_why() {
     let time = Duration::from_millis(50);
     let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let endpoint = Endpoint::builder().plain().connect_timeout(time).bind(address).unwrap();
-    let stream = endpoint.begin_connect(silent.local_addr().unwrap()).unwrap();
+    let stream = endpoint.begin_connect(silent.local_addr().unwrap(), ConnectOptions::stream()).unwrap();
     assert_eq!(stream.try_write(b"early").unwrap(), None);
     assert_eq!(stream.try_read(&mut [0; 9]).unwrap(), None);
     let ended = watch_until(&mut stream.watch(), |now| now.ended);
@@ -127,7 +127,7 @@ fn an_attempt_to_connect_ends_with_its_time_out_and_says_why() {
 fn finishing_gives_up_an_attempt_to_connect() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let endpoint = Endpoint::plain("127.0.0.1:0").unwrap();
-    let stream = endpoint.begin_connect(silent.local_addr().unwrap()).unwrap();
+    let stream = endpoint.begin_connect(silent.local_addr().unwrap(), ConnectOptions::stream()).unwrap();
     assert!(matches!(stream.finish(), Err(Error::Lost(ConnectionLost::ClosedLocally))));
 }
 

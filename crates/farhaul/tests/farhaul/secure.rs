@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use farhaul::registry::protocols;
 use farhaul::security::{AcceptAll, Cipher, KeyPair, Pinned, Security, SecurityFault, Trust};
-use farhaul::{Builder, ConnectionLost, Endpoint, Error, Stream};
+use farhaul::{Builder, ConnectOptions, ConnectionLost, Endpoint, Error, Stream};
 use farhaul_proto::PeerIncompatible;
 use farhaul_wire::secure::{Epoch, Header};
 
@@ -227,7 +227,7 @@ fn messages_keep_their_boundaries() {
     let [alice, bob] = keys();
     let (client, server) = (bind(secure(&alice, AcceptAll)), bind(secure(&bob, AcceptAll)));
     let listener = server.listen_for_messages().unwrap();
-    let socket = client.connect_for_messages(server.local_addr()).unwrap();
+    let socket = client.connect_with(server.local_addr(), ConnectOptions::messages()).unwrap();
     let (accepted, _) = listener.accept().unwrap();
     for size in [1, 1_400, 100_000] {
         socket.send(&content(size)).unwrap();

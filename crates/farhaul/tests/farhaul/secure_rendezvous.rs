@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul::security::{KeyPair, Pinned, Security, SecurityFault};
-use farhaul::{ConnectionLost, Endpoint, Error, Stream};
+use farhaul::{ConnectOptions, ConnectionLost, Endpoint, Error, Stream};
 use farhaul_proto::ConnectError;
 use farhaul_wire::secure::is_protected;
 
@@ -28,9 +28,9 @@ fn keys() -> [KeyPair; 3] {
 fn meet(sides: &[Endpoint; 2], late: Duration) -> [Result<Stream, Error>; 2] {
     let [left, right] = sides;
     thread::scope(|scope| {
-        let early = scope.spawn(|| left.rendezvous(right.local_addr()));
+        let early = scope.spawn(|| left.connect_with(right.local_addr(), ConnectOptions::stream().rendezvous()));
         thread::park_timeout(late);
-        let other = right.rendezvous(left.local_addr());
+        let other = right.connect_with(left.local_addr(), ConnectOptions::stream().rendezvous());
         [early.join().unwrap(), other]
     })
 }
@@ -118,11 +118,11 @@ fn a_side_alone_gives_up_and_sent_protected_packets_alone() {
         let mut datagram = [0; 2_000];
         let len = silent.recv(&mut datagram).unwrap();
         assert!(is_protected(&datagram[..len]));
-        let second = again.rendezvous(to).unwrap_err();
+        let second = again.connect_with(to, ConnectOptions::stream().rendezvous()).unwrap_err();
         say.send(matches!(second, Error::Connect(ConnectError::RendezvousUnderWay))).unwrap();
         silent
     });
-    let error = alone.rendezvous(to).unwrap_err();
+    let error = alone.connect_with(to, ConnectOptions::stream().rendezvous()).unwrap_err();
     assert!(matches!(error, Error::Lost(ConnectionLost::ConnectTimeout(_))), "{error}");
     assert!(heard.recv().unwrap());
     watch.join().unwrap();

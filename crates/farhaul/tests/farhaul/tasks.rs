@@ -5,7 +5,7 @@
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
-use farhaul::{Endpoint, Error, Listener, SendOptions};
+use farhaul::{ConnectOptions, Endpoint, Error, Listener, SendOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A time-out so long that a test that waits for it never ends.
@@ -146,7 +146,7 @@ fn messages_travel_between_tasks_with_their_boundaries_and_their_end() {
         let (here, there) = (Endpoint::plain("127.0.0.1:0").unwrap(), Endpoint::plain("127.0.0.1:0").unwrap());
         let listener = there.listen_for_messages().unwrap();
         let sending = async {
-            let sender = here.connect_for_messages_async(there.local_addr()).await.unwrap();
+            let sender = here.connect_with_async(there.local_addr(), ConnectOptions::messages()).await.unwrap();
             for len in [1, 1_457, 3_000_000] {
                 sender.send(&vec![7; len]).await.unwrap();
             }
@@ -172,7 +172,7 @@ fn a_message_that_can_never_fit_is_refused_to_tasks_as_well() {
         let endpoint = Endpoint::builder().plain().send_buffer(1 << 20).bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let there = Endpoint::plain("127.0.0.1:0").unwrap();
         let _listener = there.listen_for_messages().unwrap();
-        let sender = endpoint.connect_for_messages_async(there.local_addr()).await.unwrap();
+        let sender = endpoint.connect_with_async(there.local_addr(), ConnectOptions::messages()).await.unwrap();
         assert!(matches!(sender.send(&vec![0; 2 << 20]).await, Err(Error::MessageTooLong { len: 2_097_152, .. })));
     });
 }
@@ -182,8 +182,11 @@ fn tasks_meet_by_rendezvous() {
     block_on(async {
         let (left, right) = (Endpoint::plain("127.0.0.1:0").unwrap(), Endpoint::plain("127.0.0.1:0").unwrap());
         let (to_right, to_left) = (right.local_addr(), left.local_addr());
-        let (mut here, mut there) =
-            tokio::try_join!(left.rendezvous_async(to_right), right.rendezvous_async(to_left)).unwrap();
+        let (mut here, mut there) = tokio::try_join!(
+            left.connect_with_async(to_right, ConnectOptions::stream().rendezvous()),
+            right.connect_with_async(to_left, ConnectOptions::stream().rendezvous())
+        )
+        .unwrap();
         there.write_all(b"stream").await.unwrap();
         let mut text = [0; 6];
         here.read_exact(&mut text).await.unwrap();
@@ -191,7 +194,10 @@ fn tasks_meet_by_rendezvous() {
         drop((here, there));
         let (left, right) = (Endpoint::plain("127.0.0.1:0").unwrap(), Endpoint::plain("127.0.0.1:0").unwrap());
         let (to_right, to_left) = (right.local_addr(), left.local_addr());
-        let meeting = (left.rendezvous_for_messages_async(to_right), right.rendezvous_for_messages_async(to_left));
+        let meeting = (
+            left.connect_with_async(to_right, ConnectOptions::messages().rendezvous()),
+            right.connect_with_async(to_left, ConnectOptions::messages().rendezvous()),
+        );
         let (here, there) = tokio::try_join!(meeting.0, meeting.1).unwrap();
         there.send(b"message").await.unwrap();
         assert_eq!(here.recv(&mut [0; 10]).await.unwrap().map(|received| received.len), Some(7));

@@ -6,7 +6,7 @@ use std::io::{Read, Seek, Write};
 use std::net::UdpSocket;
 use std::thread;
 
-use farhaul::{ConnectionLost, Endpoint, Error, Listener, Stream};
+use farhaul::{ConnectOptions, ConnectionLost, Endpoint, Error, Listener, Stream};
 
 /// Bytes that differ everywhere, so that a misplaced block shows.
 fn pattern(len: usize, seed: u64) -> Vec<u8> {
@@ -156,11 +156,11 @@ fn two_endpoints_that_both_call_connect() {
     let (left, right) = (Endpoint::plain("127.0.0.1:0").unwrap(), Endpoint::plain("127.0.0.1:0").unwrap());
     thread::scope(|scope| {
         let other = scope.spawn(|| {
-            let stream = right.rendezvous(left.local_addr()).unwrap();
+            let stream = right.connect_with(left.local_addr(), ConnectOptions::stream().rendezvous()).unwrap();
             stream.send_all(b"from the right").unwrap();
             stream.finish().unwrap();
         });
-        let mut stream = left.rendezvous(right.local_addr()).unwrap();
+        let mut stream = left.connect_with(right.local_addr(), ConnectOptions::stream().rendezvous()).unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         assert_eq!(text, "from the right");
@@ -173,12 +173,12 @@ fn two_endpoints_that_both_call_for_messages_connect() {
     let (left, right) = (Endpoint::plain("127.0.0.1:0").unwrap(), Endpoint::plain("127.0.0.1:0").unwrap());
     thread::scope(|scope| {
         scope.spawn(|| {
-            let socket = right.rendezvous_for_messages(left.local_addr()).unwrap();
+            let socket = right.connect_with(left.local_addr(), ConnectOptions::messages().rendezvous()).unwrap();
             socket.send(b"one").unwrap();
             socket.send(b"two").unwrap();
             socket.finish().unwrap();
         });
-        let socket = left.rendezvous_for_messages(right.local_addr()).unwrap();
+        let socket = left.connect_with(right.local_addr(), ConnectOptions::messages().rendezvous()).unwrap();
         let mut lengths = Vec::new();
         while let Some(received) = socket.recv(&mut [0; 10]).unwrap() {
             lengths.push(received.len);

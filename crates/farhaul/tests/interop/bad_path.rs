@@ -1,6 +1,6 @@
 //! All transfers over a path with an RTT of 20 ms that loses, duplicates and reorders packets.
 
-use farhaul::SendOptions;
+use farhaul::{ConnectOptions, SendOptions};
 use farhaul_emu::RelayReport;
 
 use crate::content::{recv, recv_messages, send, send_messages};
@@ -96,7 +96,7 @@ fn messages_to_libudt_ordered_and_unordered() {
     for options in [SendOptions::default().in_order(), SendOptions::default()] {
         let (peer, address) = libudt.listen("recv --messages --expect 200");
         let path = LongPath::bad(address);
-        let to = Here::new().connect_for_messages(path.address()).unwrap();
+        let to = Here::new().connect_with(path.address(), ConnectOptions::messages()).unwrap();
         let digest = send_messages(&to, 4, 200, 10_000, options).unwrap();
         let report = peer.report();
         assert_eq!(report.digest("received_digest"), digest);
@@ -131,7 +131,7 @@ fn a_rendezvous() {
     let path = LongPath::bad(tap.address());
     let action = format!("both --bytes 500000 --expect 1000000 --start-delay 500 {CLOSE}");
     let peer = libudt.rendezvous(free_address(), path.address(), &action);
-    let stream = here.rendezvous(tap.back_address()).unwrap();
+    let stream = here.connect_with(tap.back_address(), ConnectOptions::stream().rendezvous()).unwrap();
     let (sent, received) = exchange(&stream, 5, 1_000_000);
     let report = peer.report();
     assert_eq!((report.digest("received_digest"), report.digest("sent_digest")), (sent, received.1));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use farhaul::{Endpoint, SendOptions};
+use farhaul::{ConnectOptions, Endpoint, SendOptions};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::content::{recv, recv_messages, send, send_messages};
@@ -128,7 +128,7 @@ fn a_transfer_between_our_own_has_no_malformed_packet() {
     });
     drop(listener);
     let listener = here.listen_for_messages().unwrap();
-    let caller = there.connect_for_messages(here.local_addr()).unwrap();
+    let caller = there.connect_with(here.local_addr(), ConnectOptions::messages()).unwrap();
     let accepted = Here::accept_messages(&listener);
     thread::scope(|scope| {
         scope.spawn(|| {

@@ -6,7 +6,7 @@
 use std::thread;
 use std::time::Duration;
 
-use farhaul::{MessageSocket, SendOptions};
+use farhaul::{ConnectOptions, MessageSocket, SendOptions};
 
 use crate::content::{Messages, digest_of, message, recv_messages, send_messages};
 use crate::here::Here;
@@ -60,7 +60,7 @@ fn messages_go_both_ways_in_a_rendezvous() {
     let path = LongPath::lossy(tap.address());
     let action = format!("{BOTH} --start-delay 500 {CLOSE}");
     let peer = libudt.rendezvous(free_address(), path.address(), &action);
-    let socket = here.rendezvous_for_messages(tap.back_address()).unwrap();
+    let socket = here.connect_with(tap.back_address(), ConnectOptions::messages().rendezvous()).unwrap();
     let (sent, received) = exchange(&socket);
     let report = peer.report();
     assert_eq!((report.digest("received_digest"), report.digest("sent_digest")), (sent, received.digest));
@@ -73,7 +73,7 @@ fn libudt_skips_messages_that_expired_unsent() {
     for len in [100, LONG] {
         let (peer, address) = libudt.listen(&format!("recv --messages --expect 100 {CLOSE}"));
         let path = LongPath::lossy(address);
-        let to = Here::new().connect_for_messages(path.address()).unwrap();
+        let to = Here::new().connect_with(path.address(), ConnectOptions::messages()).unwrap();
         for index in 0..200 {
             let expired = SendOptions::default().in_order().time_to_live(Duration::ZERO);
             let options = if index % 2 == 0 { SendOptions::default().in_order() } else { expired };
@@ -93,7 +93,7 @@ fn messages_that_expire_in_transit_to_libudt_do_not_affect_the_others() {
     for in_order in [false, true] {
         let (_peer, address) = libudt.listen("echo --messages");
         let path = LongPath::lossy(address);
-        let socket = Here::new().connect_for_messages(path.address()).unwrap();
+        let socket = Here::new().connect_with(path.address(), ConnectOptions::messages()).unwrap();
         let lasting = if in_order { SendOptions::default().in_order() } else { SendOptions::default() };
         thread::scope(|scope| {
             scope.spawn(|| {

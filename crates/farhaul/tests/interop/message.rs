@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use farhaul::{MessageSocket, SendOptions};
+use farhaul::{ConnectOptions, MessageSocket, SendOptions};
 
 use crate::content::{Messages, recv_messages, send_messages};
 use crate::here::Here;
@@ -33,7 +33,7 @@ fn libudt_listens_and_receives_messages() {
         for options in [SendOptions::default().in_order(), SendOptions::default()] {
             let (peer, address) = libudt.listen(&format!("recv --messages --expect {count} --close-delay 0"));
             let here = Here::new();
-            let to = here.connect_for_messages(address).unwrap();
+            let to = here.connect_with(address, ConnectOptions::messages()).unwrap();
             let digest = send_messages(&to, 1, count, len, options).unwrap();
             await_close(&to);
             let report = peer.report();
@@ -75,7 +75,7 @@ fn libudt_listens_and_messages_go_both_ways() {
     let Some(libudt) = Libudt::find() else { return };
     let (peer, address) = libudt.listen(BOTH);
     let here = Here::new();
-    let (sent, received) = exchange(&here.connect_for_messages(address).unwrap());
+    let (sent, received) = exchange(&here.connect_with(address, ConnectOptions::messages()).unwrap());
     let report = peer.report();
     assert_received(&report, 200, sent);
     assert_sent(&report, &received, 300);
@@ -98,7 +98,7 @@ fn messages_that_live_long_enough_all_arrive() {
     let Some(libudt) = Libudt::find() else { return };
     let (peer, address) = libudt.listen("recv --messages --expect 200 --close-delay 0");
     let here = Here::new();
-    let to = here.connect_for_messages(address).unwrap();
+    let to = here.connect_with(address, ConnectOptions::messages()).unwrap();
     let digest =
         send_messages(&to, 5, 200, 3_000, SendOptions::default().time_to_live(Duration::from_secs(30))).unwrap();
     await_close(&to);

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul::cc::{AckEvent, Control as Settings, Controller, LossEvent, Path, Spec};
-use farhaul::{Endpoint, SendOptions};
+use farhaul::{ConnectOptions, Endpoint, SendOptions};
 use farhaul_wire::udt4::Control;
 
 use crate::content::{recv, recv_messages, send, send_messages};
@@ -129,7 +129,7 @@ fn messages_that_expire(libudt: Libudt, union: &mut Union) {
     let short = SendOptions::default().time_to_live(Duration::from_millis(1));
     let (peer, address) = libudt.listen("recv --messages");
     let tap = Tap::new(address, 5);
-    let to = Here::new().connect_for_messages(tap.address()).unwrap();
+    let to = Here::new().connect_with(tap.address(), ConnectOptions::messages()).unwrap();
     send_messages(&to, 3, 300, 4_000, short).unwrap();
     to.finish().unwrap();
     let report = peer.report();

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use farhaul::Stream;
+use farhaul::{ConnectOptions, Stream};
 
 use crate::content::{recv, send};
 use crate::here::Here;
@@ -23,7 +23,7 @@ pub(crate) fn free_address() -> SocketAddr {
 fn meet(libudt: Libudt, here: &Here, action: &str) -> (Running, Stream) {
     let there = free_address();
     let peer = libudt.rendezvous(there, here.local_addr(), action);
-    (peer, here.rendezvous(there).unwrap())
+    (peer, here.connect_with(there, ConnectOptions::stream().rendezvous()).unwrap())
 }
 
 #[test]

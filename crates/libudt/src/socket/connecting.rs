@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use farhaul::{ConnectionLost, Endpoint};
+use farhaul::{ConnectOptions, ConnectionLost, Endpoint};
 
 use super::link::{Channel, Link};
 use super::{Kind, Phase, Socket};
@@ -57,10 +57,14 @@ impl Socket {
 
     fn begin(&self, endpoint: &Endpoint, peer: SocketAddr, rendezvous: bool) -> Result<Channel> {
         Ok(match (self.kind, rendezvous) {
-            (Kind::Stream, false) => Channel::Stream(endpoint.begin_connect(peer)?),
-            (Kind::Stream, true) => Channel::Stream(endpoint.begin_rendezvous(peer)?),
-            (Kind::Messages, false) => Channel::Messages(endpoint.begin_connect_for_messages(peer)?),
-            (Kind::Messages, true) => Channel::Messages(endpoint.begin_rendezvous_for_messages(peer)?),
+            (Kind::Stream, false) => Channel::Stream(endpoint.begin_connect(peer, ConnectOptions::stream())?),
+            (Kind::Stream, true) => {
+                Channel::Stream(endpoint.begin_connect(peer, ConnectOptions::stream().rendezvous())?)
+            }
+            (Kind::Messages, false) => Channel::Messages(endpoint.begin_connect(peer, ConnectOptions::messages())?),
+            (Kind::Messages, true) => {
+                Channel::Messages(endpoint.begin_connect(peer, ConnectOptions::messages().rendezvous())?)
+            }
         })
     }
 

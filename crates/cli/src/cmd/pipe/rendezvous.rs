@@ -1,7 +1,7 @@
 //! `--rendezvous`: both sides call. Each judges the key of the other one as a client judges that of its server.
 
 use farhaul::security::SecurityFault;
-use farhaul::{ConnectionLost, Error, Stream};
+use farhaul::{ConnectOptions, ConnectionLost, Error, Stream};
 
 use farhaul_transfer::keys::Server;
 use farhaul_transfer::session::measure::Meter;
@@ -27,7 +27,7 @@ impl Pipe<'_> {
         start.address = Some(peer.to_string());
         announce(self.context, &self.output, &endpoint, start);
         let meter = Meter::start(self.context.clock);
-        match (endpoint.rendezvous(peer), &host) {
+        match (endpoint.connect_with(peer, ConnectOptions::stream().rendezvous()), &host) {
             (Ok(stream), host) => {
                 if let Some(host) = host {
                     host.remember(&self.events);

@@ -5,69 +5,46 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::thread;
 
-use farhaul_proto::Mode;
-use farhaul_proto::udt::ConnectOptions;
+use farhaul_proto::udt;
 use tokio::sync::oneshot;
 
-use super::{AsyncMessageSocket, AsyncStream};
+use super::{ConnectOptions, Endpoint};
 use crate::addresses::{Attempted, resolve};
 use crate::connection::Connection;
 use crate::driver::{Core, WaitPlace};
-use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::message::MessageSocket;
-use crate::stream::Stream;
+use crate::kind::ConnectionKind;
+use crate::tasks::AsyncStream;
 
 impl Endpoint {
-    /// [`connect`](Endpoint::connect) for tasks. Dropping the future abandons the attempt.
+    /// [`connect`](Endpoint::connect) for tasks: [`connect_with_async`](Endpoint::connect_with_async) with
+    /// [`ConnectOptions::stream`].
+    ///
+    /// # Errors
+    /// As [`connect_with`](Endpoint::connect_with).
+    pub async fn connect_async(&self, peer: impl ToSocketAddrs + Send + 'static) -> Result<AsyncStream, Error> {
+        self.connect_with_async(peer, ConnectOptions::stream()).await
+    }
+
+    /// [`connect_with`](Endpoint::connect_with) for tasks. Dropping the future abandons the attempt.
     ///
     /// A thread resolves the name and ends with that. So `peer` must own its data or be `'static`.
     ///
     /// # Errors
-    /// As [`connect`](Endpoint::connect).
-    pub async fn connect_async(&self, peer: impl ToSocketAddrs + Send + 'static) -> Result<AsyncStream, Error> {
-        let options = ConnectOptions { mode: Mode::Stream, rendezvous: false };
-        Ok(Stream::from_connection(self.established_async(peer, options).await?).into())
-    }
-
-    /// [`rendezvous`](Endpoint::rendezvous) for tasks, as [`connect_async`](Endpoint::connect_async).
-    ///
-    /// # Errors
-    /// As [`rendezvous`](Endpoint::rendezvous).
-    pub async fn rendezvous_async(&self, peer: impl ToSocketAddrs + Send + 'static) -> Result<AsyncStream, Error> {
-        let options = ConnectOptions { mode: Mode::Stream, rendezvous: true };
-        Ok(Stream::from_connection(self.established_async(peer, options).await?).into())
-    }
-
-    /// [`connect_for_messages`](Endpoint::connect_for_messages) for tasks, as [`connect_async`](Endpoint::connect_async).
-    ///
-    /// # Errors
-    /// As [`connect`](Endpoint::connect).
-    pub async fn connect_for_messages_async(
+    /// As [`connect_with`](Endpoint::connect_with).
+    pub async fn connect_with_async<C: ConnectionKind>(
         &self,
         peer: impl ToSocketAddrs + Send + 'static,
-    ) -> Result<AsyncMessageSocket, Error> {
-        let options = ConnectOptions { mode: Mode::Message, rendezvous: false };
-        Ok(MessageSocket::from_connection(self.established_async(peer, options).await?).into())
-    }
-
-    /// [`rendezvous_for_messages`](Endpoint::rendezvous_for_messages) for tasks, as
-    /// [`connect_async`](Endpoint::connect_async).
-    ///
-    /// # Errors
-    /// As [`rendezvous`](Endpoint::rendezvous).
-    pub async fn rendezvous_for_messages_async(
-        &self,
-        peer: impl ToSocketAddrs + Send + 'static,
-    ) -> Result<AsyncMessageSocket, Error> {
-        let options = ConnectOptions { mode: Mode::Message, rendezvous: true };
-        Ok(MessageSocket::from_connection(self.established_async(peer, options).await?).into())
+        options: ConnectOptions<C>,
+    ) -> Result<C::Async, Error> {
+        let connection = self.established_async(peer, options.of_protocol()).await?;
+        Ok(C::of_connection(connection).into())
     }
 
     async fn established_async(
         &self,
         peer: impl ToSocketAddrs + Send + 'static,
-        options: ConnectOptions,
+        options: udt::ConnectOptions,
     ) -> Result<Connection, Error> {
         let peers = self.reachable(resolve_elsewhere(peer).await?)?;
         for (index, &peer) in peers.iter().enumerate() {
@@ -80,7 +57,7 @@ impl Endpoint {
         unreachable!("there is an address, and the last one is returned")
     }
 
-    async fn connect_to_async(&self, to: Attempted, options: ConnectOptions) -> Result<Connection, Error> {
+    async fn connect_to_async(&self, to: Attempted, options: udt::ConnectOptions) -> Result<Connection, Error> {
         let (connection, mut reaching) = self.begin(to, options)?;
         let id = connection.id();
         let look = |core: &mut Core<_>, now| reaching.look(core, now, id);
