@@ -42,7 +42,7 @@
 //! | measures and the judge | `arena/goal.rs` |
 //! | random draws | `arena/draw.rs` |
 //! | results over cells | `arena/results.rs` |
-//! | the page | `arena/page.rs`, `arena/page/` |
+//! | the page | `arena/page.html`, `arena/page.rs`, `arena/page/` |
 
 mod beside;
 mod cell;

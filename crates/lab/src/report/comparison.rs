@@ -6,7 +6,7 @@ use crate::figures::FigureResult;
 use crate::metric::Quantity;
 use crate::paper::Published;
 use crate::record::World;
-use crate::report::svg::meant_at;
+use crate::report::svg::{in_words, meant_at};
 
 /// The result of one curve at the place of a published number.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +41,19 @@ impl Ours {
             Some((low, high)) if low == high => low.print(unit),
             Some((low, high)) => format!("{} … {}", unit.print(low.mean), unit.print(high.mean)),
         }
+    }
+}
+
+impl ComparisonRow<'_> {
+    /// The published number with its unit, and whether it is a bound.
+    #[must_use]
+    pub fn print_published(&self) -> String {
+        in_words(&self.unit.print(self.published.value), self.published.bound)
+    }
+
+    /// The results of all curves with their unit.
+    pub fn print_ours(&self) -> impl Iterator<Item = String> {
+        self.ours.iter().map(|ours| ours.print(self.unit))
     }
 }
 

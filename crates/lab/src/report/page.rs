@@ -5,11 +5,15 @@ mod summary;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use askama::Template;
+
 use crate::aggregate::Measurements;
 use crate::figures::FigureResult;
 use crate::record::World;
-use crate::report::{style, worlds};
+use crate::report::worlds;
 use crate::score::{ScoreResult, evaluate};
+use figure::FigureSection;
+use summary::Summary;
 
 /// A paper and its key in `docs/papers/papers.bib`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,13 +67,13 @@ impl Shown<'_> {
         anchor(&self.figure.info.id)
     }
 
-    fn was_run_in(&self, world: World) -> bool {
-        self.judged.iter().any(|(known, _)| *known == world)
+    fn was_run_in(&self, world: &World) -> bool {
+        self.judged.iter().any(|(known, _)| known == world)
     }
 
     /// The scores in a world; none if the figure was not run there.
-    fn scores(&self, world: World) -> &[ScoreResult] {
-        self.judged.iter().find(|(known, _)| *known == world).map_or(&[], |(_, scores)| scores)
+    fn scores(&self, world: &World) -> &[ScoreResult] {
+        self.judged.iter().find(|(known, _)| known == world).map_or(&[], |(_, scores)| scores)
     }
 }
 
@@ -90,34 +94,17 @@ pub fn page(results: &[FigureResult]) -> String {
     let mut shown: Vec<Shown<'_>> =
         joined.iter().map(|figure| Shown { figure, judged: judged(&figure.info.id) }).collect();
     shown.sort_by_key(|shown| order(&shown.figure.info.paper, &shown.figure.info.id));
-    let mut body = summary::html(&shown);
-    for shown in &shown {
-        body.push_str(&figure::html(shown, &measurements));
-    }
-    let footer = if shown.iter().any(|shown| shown.was_run_in(World::Emulated)) {
-        "In the simulator same scenario and seed, same numbers, on every machine; in real time no run is like another."
-    } else {
-        "Same scenario and seed, same numbers, on every machine."
-    };
-    document(&format!("Farhaul lab: {} figures", shown.len()), "", &body, footer)
+    let figures = shown.iter().map(|shown| FigureSection::of(shown, &measurements)).collect();
+    Page { summary: Summary::of(&shown), figures }.to_string()
 }
 
-/// A page of HTML that loads nothing from the network: its body between the title and the footer. `style` follows the
-/// style of all pages.
-pub(crate) fn document(title: &str, style: &str, body: &str, footer: &str) -> String {
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-         <style>{}{style}</style>\n</head>\n<body>\n<main>\n{body}\
-         <footer class=\"meta\">Farhaul {}. {footer}</footer>\n\
-         </main>\n</body>\n</html>\n",
-        style::page(),
-        env!("CARGO_PKG_VERSION"),
-    )
+#[derive(Template)]
+#[template(path = "report/page.html")]
+struct Page<'a> {
+    summary: Summary<'a>,
+    figures: Vec<FigureSection<'a>>,
 }
 
-/// The measurements of one world.
 fn in_world(results: &[FigureResult], world: World) -> Measurements<'_> {
     Measurements::new(results.iter().filter(|result| result.world == world))
 }

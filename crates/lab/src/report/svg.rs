@@ -26,7 +26,7 @@ use crate::figures::FigureResult;
 use crate::report::style::{self, attributes};
 use crate::scenario::{PlotKind, PlotSpec};
 
-pub(crate) use canvas::{Anchor, Canvas, escape, number, width};
+pub(crate) use canvas::{Anchor, Canvas, Escaped, escape, number, width};
 pub use content::{Content, ContentAxis, ContentLine, ContentPanel, contents};
 use data::PlotSource;
 pub(crate) use data::meant_at;

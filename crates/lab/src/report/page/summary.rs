@@ -1,82 +1,94 @@
 //! The top of the page: the scores that are met, by paper and by figure.
 
-use std::fmt::Write as _;
+use askama::Template;
 
 use super::{PAPERS, Shown};
 use crate::record::World;
-use crate::report::svg::escape;
 use crate::score::{ScoreResult, count};
 
-pub(super) fn html(shown: &[Shown<'_>]) -> String {
-    let worlds = worlds(shown);
-    let (met, of) = tally(shown, worlds[0]);
-    let of_papers = shown.is_empty() || shown.iter().any(|shown| cites_a_paper(shown));
-    let mut html = String::from(if of_papers {
-        "<h1>The papers, run again</h1>\n<p class=\"lead\">Experiments of the papers on UDT, in a simulator that runs the code \
-         that ships, beside the published numbers.</p>\n"
-    } else {
-        "<h1>Results of the lab</h1>\n<p class=\"lead\">Experiments in a simulator that runs the code that ships.</p>\n"
-    });
-    if worlds.contains(&World::Emulated) {
-        html.push_str(
-            "<p>What is called emulated took place in real time, between real sockets on an emulated network, the kernel’s own TCP \
-             among them. Lines of such runs are dashed, their bars hollow.</p>\n",
-        );
-    }
-    let (one, many) = if of_papers { ("figure", "figures") } else { ("scenario", "scenarios") };
-    let figures = if shown.len() == 1 { one } else { many };
-    let scores = match of {
-        0 if !shown.is_empty() => "No scores".to_owned(),
-        of => format!("{met} of {of} scores met"),
-    };
-    let _ = writeln!(
-        html,
-        "<p class=\"verdict\"><b>{scores}</b>{} in {} {figures}.{}{}</p>",
-        if worlds[0].is_simulated() { "" } else { ", emulated," },
-        shown.len(),
-        worlds.get(1).map_or(String::new(), |world| {
-            let (met, of) = tally(shown, *world);
-            let there = shown.iter().filter(|shown| shown.was_run_in(*world)).count();
-            format!(" Of {there} that were {world} too, <b>{met} of {of}</b>.")
-        }),
-        if shown.iter().any(|shown| shown.figure.quick) {
-            " Some are quick forms: shorter, with fewer seeds and smaller grids."
-        } else {
-            ""
-        }
-    );
-    html.push_str(&papers(shown));
-    html.push_str(&contents(shown));
-    html
+#[derive(Template)]
+#[template(path = "report/page/summary.html")]
+pub(super) struct Summary<'a> {
+    shown: &'a [Shown<'a>],
+    /// The worlds in which any figure was run, at least one.
+    worlds: Vec<World>,
 }
 
-fn papers(shown: &[Shown<'_>]) -> String {
-    let mut rows = String::new();
-    let known = PAPERS.iter().map(|paper| (paper.key, paper.cited, paper.title));
-    for (key, cited, title) in known.chain([("", "Your scenarios", "")]) {
-        let of_paper = |shown: &&Shown<'_>| match key {
-            "" => !cites_a_paper(shown),
-            key => shown.figure.info.paper == key,
-        };
-        let figures: Vec<&Shown<'_>> = shown.iter().filter(of_paper).collect();
-        if figures.is_empty() {
-            continue;
+/// The figures of a paper, with the scores of each world.
+struct PaperRow {
+    cited: &'static str,
+    title: &'static str,
+    figures: usize,
+    tallies: Vec<(usize, usize)>,
+}
+
+impl<'a> Summary<'a> {
+    pub(super) fn of(shown: &'a [Shown<'a>]) -> Self {
+        let there = |world: &World| shown.iter().any(|shown| shown.was_run_in(world));
+        let mut worlds: Vec<World> = [World::Simulated, World::Emulated].into_iter().filter(there).collect();
+        if worlds.is_empty() {
+            worlds.push(World::Simulated);
         }
-        let cell = |world: &World| match tally(figures.iter().copied(), *world) {
-            (_, 0) => "<td class=\"n\">–</td>".to_owned(),
-            (met, of) => format!("<td class=\"n\">{met} of {of}</td>"),
-        };
-        let cells: String = worlds(shown).iter().map(cell).collect();
-        let title =
-            if title.is_empty() { String::new() } else { format!("<span class=\"by\">{}</span>", escape(title)) };
-        let _ =
-            writeln!(rows, "<tr><td>{}{title}</td><td class=\"n\">{}</td>{cells}</tr>", escape(cited), figures.len());
+        Self { shown, worlds }
     }
-    format!(
-        "<table>\n<thead><tr><th>Paper</th><th class=\"n\">Figures</th>{}</tr></thead>\n\
-         <tbody>\n{rows}</tbody>\n</table>\n",
-        heads(shown, "Scores met")
-    )
+
+    pub(super) fn has_emulated(&self) -> bool {
+        self.worlds.contains(&World::Emulated)
+    }
+
+    fn is_of_papers(&self) -> bool {
+        self.shown.is_empty() || self.shown.iter().any(cites_a_paper)
+    }
+
+    /// What figures are called, in their number.
+    fn figures(&self) -> &'static str {
+        match (self.is_of_papers(), self.shown.len()) {
+            (true, 1) => "figure",
+            (true, _) => "figures",
+            (false, 1) => "scenario",
+            (false, _) => "scenarios",
+        }
+    }
+
+    fn scores(&self) -> String {
+        match self.tally(&self.worlds[0]) {
+            (_, 0) if !self.shown.is_empty() => "No scores".to_owned(),
+            (met, of) => format!("{met} of {of} scores met"),
+        }
+    }
+
+    /// The number of scores that are met in a world, and the number of all.
+    fn tally(&self, world: &World) -> (usize, usize) {
+        tally(self.shown, world)
+    }
+
+    /// The number of figures that were run in a world.
+    fn count(&self, world: &World) -> usize {
+        self.shown.iter().filter(|shown| shown.was_run_in(world)).count()
+    }
+
+    fn has_quick_forms(&self) -> bool {
+        self.shown.iter().any(|shown| shown.figure.quick)
+    }
+
+    /// The end of a column's head. The simulator is named only beside another world.
+    fn in_world(&self, world: &World) -> String {
+        if self.worlds == [World::Simulated] { String::new() } else { format!(", {world}") }
+    }
+
+    fn papers(&self) -> Vec<PaperRow> {
+        let known = PAPERS.iter().map(|paper| (paper.key, paper.cited, paper.title));
+        let row = |(key, cited, title): (&str, &'static str, &'static str)| {
+            let of_paper = |shown: &&Shown<'_>| match key {
+                "" => !cites_a_paper(shown),
+                key => shown.figure.info.paper == key,
+            };
+            let figures: Vec<&Shown<'_>> = self.shown.iter().filter(of_paper).collect();
+            let tallies = self.worlds.iter().map(|world| tally(figures.iter().copied(), world)).collect();
+            PaperRow { cited, title, figures: figures.len(), tallies }
+        };
+        known.chain([("", "Your scenarios", "")]).map(row).filter(|row| row.figures > 0).collect()
+    }
 }
 
 /// Whether it is a figure of a paper, and not a user's scenario.
@@ -84,59 +96,9 @@ fn cites_a_paper(shown: &Shown<'_>) -> bool {
     PAPERS.iter().any(|paper| paper.key == shown.figure.info.paper)
 }
 
-/// The worlds in which any figure was run, at least one.
-fn worlds(shown: &[Shown<'_>]) -> Vec<World> {
-    let there = |world: &World| shown.iter().any(|shown| shown.was_run_in(*world));
-    let worlds: Vec<World> = [World::Simulated, World::Emulated].into_iter().filter(there).collect();
-    if worlds.is_empty() { vec![World::Simulated] } else { worlds }
-}
-
-/// The number of scores that are met in a world, and the number of all.
-fn tally<'a>(shown: impl IntoIterator<Item = &'a Shown<'a>>, world: World) -> (usize, usize) {
+fn tally<'a>(shown: impl IntoIterator<Item = &'a Shown<'a>>, world: &World) -> (usize, usize) {
     let counts = shown.into_iter().map(|shown| count(shown.scores(world)));
     counts.fold((0, 0), |(met, of), (more_met, more)| (met + more_met, of + more))
-}
-
-/// The heads of the columns with scores, one for each world.
-fn heads(shown: &[Shown<'_>], words: &str) -> String {
-    let worlds = worlds(shown);
-    let head = |world: &World| match worlds.as_slice() {
-        [World::Simulated] => format!("<th class=\"n\">{words}</th>"),
-        _ => format!("<th class=\"n\">{words}, {world}</th>"),
-    };
-    worlds.iter().map(head).collect()
-}
-
-/// The scores of a figure in each world.
-fn states(shown: &Shown<'_>, worlds: &[World]) -> String {
-    let cell = |world: &World| match shown.was_run_in(*world) {
-        true => format!("<td class=\"n state\">{}</td>", state(shown.scores(*world))),
-        false => "<td class=\"n state\">–</td>".to_owned(),
-    };
-    worlds.iter().map(cell).collect()
-}
-
-fn contents(shown: &[Shown<'_>]) -> String {
-    let worlds = worlds(shown);
-    let mut rows = String::new();
-    for shown in shown {
-        let info = &shown.figure.info;
-        let _ = writeln!(
-            rows,
-            "<tr><td class=\"id\"><a href=\"#{}\">{}</a></td><td>{}<span class=\"by\">{}</span></td>\
-             {}</tr>",
-            shown.id(),
-            escape(&info.id.to_uppercase()),
-            escape(&info.title),
-            escape(&info.shows),
-            states(shown, &worlds)
-        );
-    }
-    format!(
-        "<nav class=\"contents\" aria-label=\"Figures\">\n<table>\n<thead><tr><th>Figure</th><th>Content</th>\
-         {}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</nav>\n",
-        heads(shown, "Scores")
-    )
 }
 
 /// Scores in one word, with a sign beside the colour for readers who do not see it.

@@ -1,6 +1,8 @@
 //! Writes SVG: elements, numbers of a fixed form, escaped text, and estimates of the width of text.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+
+use askama::filters::Escaper;
 
 use crate::report::style::attributes;
 
@@ -116,6 +118,16 @@ pub(crate) fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// Text in templates is escaped like that in drawings.
+#[derive(Clone, Copy)]
+pub(crate) struct Escaped;
+
+impl Escaper for Escaped {
+    fn write_escaped_str<W: fmt::Write>(&self, mut to: W, text: &str) -> fmt::Result {
+        to.write_str(&escape(text))
+    }
 }
 
 /// The estimated width of a text at the drawing's font size. System fonts differ, so the estimate is on the wide side.

@@ -44,6 +44,11 @@ impl Scenario {
         self.axes.iter().filter_map(value).collect::<Vec<_>>().join(", ")
     }
 
+    /// A curve's label.
+    pub(crate) fn curve_label(&self, name: &str) -> &str {
+        self.curves.iter().find(|curve| curve.name == name).map_or("", |curve| &curve.label)
+    }
+
     /// A flow for readers: its label, the law of a flow that is named by its protocol alone, or its name. `curve` is
     /// `None` where a name stands for several curves.
     fn flow_words(&self, flow: &str, curve: Option<&Curve>) -> String {
