@@ -24,11 +24,11 @@ mod words;
 use crate::aggregate::Measurements;
 use crate::figures::FigureResult;
 use crate::report::style::{self, attributes};
-use crate::scenario::{PlotKind, PlotSpec};
+use crate::scenario::PlotKind;
 
 pub(crate) use canvas::{Anchor, Canvas, Escaped, escape, number, width};
 pub use content::{Content, ContentAxis, ContentLine, ContentPanel, contents};
-use data::PlotSource;
+pub(crate) use data::PlotSource;
 pub(crate) use data::meant_at;
 pub use histogram::{Histogram, histogram};
 pub(crate) use marks::in_words;
@@ -58,52 +58,31 @@ pub struct Drawing {
 /// All drawings of a figure, as files. `measurements` holds the figure and those to which its expressions refer.
 #[must_use]
 pub fn drawings(figure: &FigureResult, measurements: &Measurements<'_>) -> Vec<Drawing> {
-    drawn(figure, measurements).map(|plot| draw(figure, plot, measurements, true)).collect()
+    drawn(figure, measurements).map(|source| draw(&source, true)).collect()
 }
 
 /// The plots of a figure that have a point of its grid. The quick form may lack the points of a plot.
 pub(crate) fn drawn<'a>(
     figure: &'a FigureResult,
     measurements: &'a Measurements<'a>,
-) -> impl Iterator<Item = &'a PlotSpec> {
-    let meant = move |plot: &&PlotSpec| !PlotSource { figure, plot, measurements, width: WIDTH }.points().is_empty();
-    figure.scenario.plots.iter().filter(meant)
-}
-
-/// The same drawing for a narrow page.
-pub(crate) fn draw_narrow(figure: &FigureResult, plot: &PlotSpec, measurements: &Measurements<'_>) -> Drawing {
-    render(&PlotSource { figure, plot, measurements, width: NARROW }, false)
+) -> impl Iterator<Item = PlotSource<'a>> {
+    let sources = figure.scenario.plots.iter().map(|plot| PlotSource { figure, plot, measurements, width: WIDTH });
+    sources.filter(|source| !source.points().is_empty())
 }
 
 /// One drawing. A drawing that does not stand alone takes its style from the page.
-pub(crate) fn draw(figure: &FigureResult, plot: &PlotSpec, measurements: &Measurements<'_>, alone: bool) -> Drawing {
-    render(&PlotSource { figure, plot, measurements, width: WIDTH }, alone)
-}
-
-fn render(source: &PlotSource<'_>, alone: bool) -> Drawing {
-    let (figure, plot) = (source.figure, source.plot);
+pub(crate) fn draw(source: &PlotSource<'_>, alone: bool) -> Drawing {
     let mut canvas = Canvas::alone(alone);
-    let height = match plot.kind {
+    let height = match source.plot.kind {
         PlotKind::Lines => chart::draw(&mut canvas, source, lines::panels(source)),
         PlotKind::Time => chart::draw(&mut canvas, source, time::panels(source)),
         PlotKind::Heat => heat::draw(&mut canvas, source),
         PlotKind::Bars => bars::draw(&mut canvas, source),
     };
-    let title = plot.title.clone().unwrap_or_else(|| figure.info.title.clone());
-    let svg = wrap(&canvas.finish(), height, source, &title, alone);
-    Drawing { name: plot.name.clone(), title, svg }
-}
-
-/// The prefix of ids in a drawing, so that they are unique on a page.
-fn id(source: &PlotSource<'_>) -> String {
-    let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
-    let narrow = if source.is_narrow() { "-narrow" } else { "" };
-    format!("{}-{}{narrow}", source.figure.info.id, source.plot.name).chars().map(plain).collect()
-}
-
-fn wrap(content: &str, height: f64, source: &PlotSource<'_>, title: &str, alone: bool) -> String {
-    let caption = Caption { id: &id(source), title, shows: &source.figure.info.shows };
-    framed(content, (source.width, height), caption, alone)
+    let title = source.title();
+    let caption = Caption { id: &source.id(), title, shows: &source.figure.info.shows };
+    let svg = framed(&canvas.finish(), (source.width, height), caption, alone);
+    Drawing { name: source.plot.name.clone(), title: title.to_owned(), svg }
 }
 
 /// An SVG of this size with its name. One that is `alone` has its style and its ground.

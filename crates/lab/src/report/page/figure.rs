@@ -10,7 +10,7 @@ use crate::paper::Published;
 use crate::record::Record;
 use crate::report::comparison::{ComparisonRow, compare};
 use crate::report::markdown;
-use crate::report::svg::{self, capital, words};
+use crate::report::svg::{self, PlotSource, capital, words};
 use crate::scenario::{PlotKind, PlotSpec, ScoreSource};
 use crate::score::{ScoreResult, Worst};
 use crate::table::{self, Table};
@@ -40,10 +40,10 @@ struct PlotFigure {
 impl<'a> FigureSection<'a> {
     pub(super) fn of(shown: &'a Shown<'a>, measurements: &Measurements<'_>) -> Self {
         let figure = shown.figure;
-        let plot = |plot: &PlotSpec| PlotFigure {
-            roomy: svg::draw(figure, plot, measurements, false).svg,
-            narrow: svg::draw_narrow(figure, plot, measurements).svg,
-            caption: caption(plot, &figure.scenario.seeds),
+        let plot = |source: PlotSource<'_>| PlotFigure {
+            roomy: svg::draw(&source, false).svg,
+            narrow: svg::draw(&source.narrow(), false).svg,
+            caption: caption(source.plot, &figure.scenario.seeds),
         };
         Self {
             shown,

@@ -20,15 +20,15 @@ const MOST_NAME_ROWS: usize = 4;
 /// Space to the left of a panel.
 const LEFT: f64 = 52.0;
 
-struct Bar<'a> {
+pub(super) struct Bar<'a> {
     curve: usize,
-    estimate: Option<Estimate>,
+    pub(super) estimate: Option<Estimate>,
     published: Option<&'a Published>,
 }
 
-struct Panel<'a> {
-    title: String,
-    categories: Vec<(String, Vec<Bar<'a>>)>,
+pub(super) struct Panel<'a> {
+    pub(super) title: String,
+    pub(super) categories: Vec<(String, Vec<Bar<'a>>)>,
 }
 
 pub(super) fn draw(canvas: &mut Canvas, source: &PlotSource<'_>) -> f64 {
@@ -60,7 +60,7 @@ fn class(source: &PlotSource<'_>, curve: usize, of: usize) -> String {
     in_world(colour(source.hue(curve), of, false), emulated)
 }
 
-fn panels<'a>(source: &PlotSource<'a>) -> Vec<Panel<'a>> {
+pub(super) fn panels<'a>(source: &PlotSource<'a>) -> Vec<Panel<'a>> {
     let metrics = source.metrics();
     let axis = source.plot.x.as_deref().and_then(|name| source.axis(name));
     let within: Vec<&str> = axis.iter().map(|axis| axis.name.as_str()).collect();

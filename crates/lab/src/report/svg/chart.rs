@@ -135,7 +135,7 @@ impl Frame<'_> {
         upright(canvas, &y, (area.left, area.right), |tick| Some(shown.number(tick)));
         self.across(canvas, &x, area);
 
-        let clip = format!("{}-panel-{index}", super::id(self.source));
+        let clip = format!("{}-panel-{index}", self.source.id());
         let [left, top, width, height] =
             [area.left, area.top - 2.0, area.right - area.left, area.bottom - area.top + 4.0].map(number);
         canvas.put(&format!(

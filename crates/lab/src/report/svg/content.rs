@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
+use super::chart::Horizontal;
 use super::data::{PlotSource, shown, with_unit};
 use super::marks::Spot;
 use super::panel::{Line, Panel};
-use super::words::{capital, titled};
-use super::{WIDTH, drawn, lines, time};
-use crate::aggregate::{Estimate, Measurements, Point};
-use crate::expression::{Expression, Unit};
+use super::{bars, drawn, heat, lines, time};
+use crate::aggregate::Measurements;
+use crate::expression::Unit;
 use crate::figures::FigureResult;
-use crate::scenario::{Axis, PlotAxis, PlotKind, PlotSpec, Scale};
+use crate::scenario::{Axis, PlotAxis, PlotKind, Scale};
 
 /// A drawing as numbers in base units.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -69,36 +69,25 @@ pub struct ContentLine {
 /// The content of all drawings of a figure. `measurements` holds the figure and those to which its expressions refer.
 #[must_use]
 pub fn contents(figure: &FigureResult, measurements: &Measurements<'_>) -> Vec<Content> {
-    drawn(figure, measurements).map(|plot| content(figure, plot, measurements)).collect()
+    drawn(figure, measurements).map(|source| content(&source)).collect()
 }
 
-fn content(figure: &FigureResult, plot: &PlotSpec, measurements: &Measurements<'_>) -> Content {
-    let source = PlotSource { figure, plot, measurements, width: WIDTH };
-    let (kind, (x_name, x_unit, x_words), panels) = match plot.kind {
-        PlotKind::Lines | PlotKind::Time => {
-            let (kind, (horizontal, panels)) = match plot.kind {
-                PlotKind::Time => ("time", time::panels(&source)),
-                _ => ("lines", lines::panels(&source)),
-            };
-            let panels = panels.into_iter().map(ContentPanel::from).collect();
-            (kind, (horizontal.name, horizontal.unit, horizontal.words), panels)
-        }
-        PlotKind::Bars => {
-            let (categories, panels) = bars(&source);
-            ("bars", (plot.x.clone().unwrap_or_default(), Unit::Number, categories), panels)
-        }
-        PlotKind::Heat => {
-            let (columns, panels) = heat(&source);
-            ("heat", (plot.x.clone().unwrap_or_default(), Unit::Number, columns), panels)
-        }
+fn content(source: &PlotSource<'_>) -> Content {
+    let plot = source.plot;
+    let (kind, (horizontal, panels)) = match plot.kind {
+        PlotKind::Lines => ("lines", lines::panels(source)),
+        PlotKind::Time => ("time", time::panels(source)),
+        PlotKind::Bars => ("bars", bars(source)),
+        PlotKind::Heat => ("heat", heat(source)),
     };
-    let points = || panels.iter().flat_map(|panel: &ContentPanel| &panel.lines).flat_map(|line| &line.points);
+    let Horizontal { name, unit, words, .. } = horizontal;
+    let points = || panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points);
     let x_most = points().map(|point| point.0).fold(0.0, f64::max);
     let y_most = points().map(|point| point.1).fold(0.0, f64::max);
-    let x = axis(&plot.x_axis, &source.x_words(&x_name), x_unit, x_most, x_words);
+    let x = axis(&plot.x_axis, &source.x_words(&name), unit, x_most, words);
     let y = axis(&plot.y_axis, &source.y_words(), source.unit(), y_most, Vec::new());
-    let title = plot.title.clone().unwrap_or_else(|| figure.info.title.clone());
-    Content { name: plot.name.clone(), title, kind, x, y, panels }
+    let panels = panels.into_iter().map(ContentPanel::from).collect();
+    Content { name: plot.name.clone(), title: source.title().to_owned(), kind, x, y, panels }
 }
 
 fn axis(spec: &PlotAxis, label: &str, unit: Unit, greatest: f64, words: Vec<String>) -> ContentAxis {
@@ -127,76 +116,40 @@ impl From<Line> for ContentLine {
     }
 }
 
-impl ContentLine {
-    fn new(label: String) -> Self {
-        Self { label, points: Vec::new(), band: Vec::new() }
-    }
-
-    fn add(&mut self, x: f64, estimate: Estimate) {
-        let Estimate { mean, half_width } = estimate;
-        self.points.push((x, mean));
-        self.band.extend(half_width.map(|half| (x, mean - half, mean + half)));
-    }
-}
-
-/// The names of the categories, and a panel for each place in the grid.
-fn bars(source: &PlotSource<'_>) -> (Vec<String>, Vec<ContentPanel>) {
-    let metrics = source.metrics();
-    let axis = source.plot.x.as_deref().and_then(|name| source.axis(name));
-    let within: Vec<&str> = axis.iter().map(|axis| axis.name.as_str()).collect();
-    let several = metrics.len() > 1 || source.plot.y.iter().any(|metric| metric.ends_with('*'));
+/// A panel for each place in the grid, with a line for each curve over the categories.
+fn bars(source: &PlotSource<'_>) -> (Horizontal, Vec<Panel>) {
     let mut names: Vec<String> = Vec::new();
     let mut panels = Vec::new();
-    for (rest, points) in source.groups(&within) {
-        let mut panel = ContentPanel { title: capital(&source.describe(&rest)), ..ContentPanel::default() };
-        for (_, curve) in source.curves() {
-            let mut line = ContentLine::new(curve.label.clone());
-            for (point, metric) in points.iter().flat_map(|point| metrics.iter().map(move |metric| (point, metric))) {
-                let of_axis = axis.and_then(|axis| Some(source.value_words(axis, point.get(&axis.name)?)));
-                let of_metric = several.then(|| source.short_words(metric, None));
-                let name = of_axis.into_iter().chain(of_metric).collect::<Vec<_>>().join(", ");
-                let place = names.iter().position(|known| *known == name).unwrap_or_else(|| {
-                    names.push(name);
-                    names.len() - 1
-                });
-                let expression = Expression::parse(metric).ok();
-                let estimate = expression.and_then(|expression| source.estimate(&curve.name, point, &expression));
-                if let Some(estimate) = estimate {
-                    line.add(place as f64, estimate);
-                }
-            }
-            panel.lines.push(line);
+    for bars::Panel { title, categories } in bars::panels(source) {
+        let lines = source.curves().into_iter().map(|(_, curve)| Line::new(curve.label.clone()));
+        let mut panel = Panel { title, lines: lines.collect(), ..Panel::default() };
+        for (name, bars) in categories {
+            let place = names.iter().position(|known| *known == name).unwrap_or_else(|| {
+                names.push(name);
+                names.len() - 1
+            });
+            panel.lines.iter_mut().zip(bars).for_each(|(line, bar)| line.add(place as f64, bar.estimate));
         }
         panels.push(panel);
     }
-    (names, panels)
+    (in_words(source, names), panels)
 }
 
-/// The names of the columns, and a panel for each curve with a line for each row.
-fn heat(source: &PlotSource<'_>) -> (Vec<String>, Vec<ContentPanel>) {
-    let x = source.plot.x.as_deref().and_then(|name| source.axis(name));
-    let y = source.plot.by.first().and_then(|name| source.axis(name));
-    let metric = source.metrics().into_iter().next().unwrap_or_default();
-    let (Some(x), Some(y), Ok(expression)) = (x, y, Expression::parse(&metric)) else { return Default::default() };
-    let place = |axis: &Axis, point: &Point| {
-        let here = point.get(&axis.name)?;
-        axis.values.iter().position(|value| value == here)
+/// A panel for each curve with a line for each row over the columns.
+fn heat(source: &PlotSource<'_>) -> (Horizontal, Vec<Panel>) {
+    let Some((x, y)) = heat::axes(source) else { return (in_words(source, Vec::new()), Vec::new()) };
+    let names = |axis: &Axis| axis.values.iter().map(|value| source.value_words(axis, value)).collect::<Vec<_>>();
+    let panel = |heat::Panel { title, cells }: heat::Panel<'_>| {
+        let mut panel = Panel { title, lines: names(y).into_iter().map(Line::new).collect(), ..Panel::default() };
+        cells.iter().for_each(|cell| panel.lines[cell.row].add(cell.column as f64, cell.estimate));
+        panel
     };
-    let mut panels = Vec::new();
-    for (rest, points) in source.groups(&[&x.name, &y.name]) {
-        for (_, curve) in source.curves() {
-            let mut lines: Vec<ContentLine> =
-                y.values.iter().map(|value| ContentLine::new(source.value_words(y, value))).collect();
-            for point in &points {
-                let (Some(column), Some(row)) = (place(x, point), place(y, point)) else { continue };
-                if let Some(estimate) = source.estimate(&curve.name, point, &expression) {
-                    lines[row].add(column as f64, estimate);
-                }
-            }
-            panels.push(ContentPanel { title: titled(curve, &source.describe(&rest)), lines, ..Default::default() });
-        }
-    }
-    (x.values.iter().map(|value| source.value_words(x, value)).collect(), panels)
+    (in_words(source, names(x)), heat::panels(source, x, y).into_iter().map(panel).collect())
+}
+
+fn in_words(source: &PlotSource<'_>, words: Vec<String>) -> Horizontal {
+    let name = source.plot.x.clone().unwrap_or_default();
+    Horizontal { name, unit: Unit::Number, values: Vec::new(), words }
 }
 
 #[cfg(test)]

@@ -21,6 +21,22 @@ pub(crate) struct PlotSource<'a> {
 }
 
 impl<'a> PlotSource<'a> {
+    pub(crate) fn title(&self) -> &'a str {
+        self.plot.title.as_ref().unwrap_or(&self.figure.info.title)
+    }
+
+    /// The prefix of ids in the drawing, so that they are unique on a page.
+    pub(crate) fn id(&self) -> String {
+        let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
+        let narrow = if self.is_narrow() { "-narrow" } else { "" };
+        format!("{}-{}{narrow}", self.figure.info.id, self.plot.name).chars().map(plain).collect()
+    }
+
+    /// The same drawing for a narrow page.
+    pub(crate) fn narrow(&self) -> Self {
+        Self { width: super::NARROW, ..*self }
+    }
+
     /// Whether only one panel fits side by side.
     pub(crate) fn is_narrow(&self) -> bool {
         self.width < super::WIDTH

@@ -6,7 +6,7 @@ use super::data::{PlotSource, meant_at, shown, with_unit};
 use super::marks::in_words;
 use super::panel::ROW;
 use super::words::{capital, titled, uncapital};
-use crate::aggregate::Point;
+use crate::aggregate::{Estimate, Point};
 use crate::expression::{Expression, Shown};
 use crate::paper::Published;
 use crate::scenario::Axis;
@@ -31,7 +31,7 @@ const LIGHT_FROM: f64 = 0.62;
 pub(super) struct Cell<'a> {
     pub(super) column: usize,
     pub(super) row: usize,
-    pub(super) value: Option<f64>,
+    pub(super) estimate: Option<Estimate>,
     pub(super) published: Option<&'a Published>,
 }
 
@@ -51,10 +51,14 @@ pub(super) fn height(rows: usize) -> f64 {
     ROW + 10.0 + CELL * rows as f64 + BELOW
 }
 
+/// The axes from left to right and from bottom to top.
+pub(super) fn axes<'a>(source: &PlotSource<'a>) -> Option<(&'a Axis, &'a Axis)> {
+    let [x, y] = [source.plot.x.as_ref(), source.plot.by.first()].map(|name| source.axis(name?));
+    x.zip(y)
+}
+
 pub(super) fn draw(canvas: &mut Canvas, source: &PlotSource<'_>) -> f64 {
-    let x = source.plot.x.as_deref().and_then(|name| source.axis(name));
-    let y = source.plot.by.first().and_then(|name| source.axis(name));
-    let (Some(x), Some(y)) = (x, y) else {
+    let Some((x, y)) = axes(source) else {
         canvas.text("words", (source.width / 2.0, 44.0), Anchor::Middle, "no data: a heat map needs two axes");
         return 80.0;
     };
@@ -62,7 +66,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &PlotSource<'_>) -> f64 {
     let turned = source.is_narrow() && x.values.len() > MOST_BESIDE && y.values.len() < x.values.len();
     let (x, y) = if turned { (y, x) } else { (x, y) };
     let panels = panels(source, x, y);
-    let values = panels.iter().flat_map(|panel| &panel.cells).filter_map(|cell| cell.value);
+    let values = panels.iter().flat_map(|panel| &panel.cells).filter_map(|cell| Some(cell.estimate?.mean));
     let range = source.plot.y_axis.range.map_or_else(|| extent(values), |[low, high]| (low, high));
     let shown = shown(&source.plot.y_axis, source.unit(), range.1);
     let mut words = with_unit(&source.y_words(), shown);
@@ -93,7 +97,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &PlotSource<'_>) -> f64 {
     top
 }
 
-fn panels<'a>(source: &PlotSource<'a>, x: &Axis, y: &Axis) -> Vec<Panel<'a>> {
+pub(super) fn panels<'a>(source: &PlotSource<'a>, x: &Axis, y: &Axis) -> Vec<Panel<'a>> {
     let metric = source.metrics().into_iter().next().unwrap_or_default();
     let Ok(expression) = Expression::parse(&metric) else { return Vec::new() };
     let mut panels = Vec::new();
@@ -109,7 +113,7 @@ fn panels<'a>(source: &PlotSource<'a>, x: &Axis, y: &Axis) -> Vec<Panel<'a>> {
                 Some(Cell {
                     column: x.values.iter().position(|value| Some(value) == point.get(&x.name))?,
                     row: y.values.iter().position(|value| Some(value) == point.get(&y.name))?,
-                    value: source.estimate(&curve.name, point, &expression).map(|estimate| estimate.mean),
+                    estimate: source.estimate(&curve.name, point, &expression),
                     published: here(point),
                 })
             });
@@ -135,16 +139,16 @@ pub(super) fn draw_panel(
     for cell in &panel.cells {
         let at = (x0 + step * cell.column as f64, row_top(cell.row));
         let middle = at.0 + step / 2.0;
-        let Some(value) = cell.value else {
+        let Some(Estimate { mean, .. }) = cell.estimate else {
             canvas.rect("empty", (at.0 + 1.0, at.1 + 1.0), (step - 4.0, CELL - 4.0), None);
             canvas.text("tick", (middle - 1.0, at.1 + CELL / 2.0 + 3.0), Anchor::Middle, "no data");
             continue;
         };
-        let share = if range.1 > range.0 { ((value - range.0) / (range.1 - range.0)).clamp(0.0, 1.0) } else { 1.0 };
+        let share = if range.1 > range.0 { ((mean - range.0) / (range.1 - range.0)).clamp(0.0, 1.0) } else { 1.0 };
         let kind = if cell.published.is_some() { "cell outlined" } else { "cell" };
         canvas.rect(kind, (at.0 + 1.0, at.1 + 1.0), (step - 4.0, CELL - 4.0), Some(&fill(share)));
         let class = if share >= LIGHT_FROM { "light" } else { "dark" };
-        let text = shown.number(value);
+        let text = shown.number(mean);
         match cell.published {
             None => canvas.text(class, (middle - 1.0, at.1 + CELL / 2.0 + 3.0), Anchor::Middle, &text),
             Some(published) => {

@@ -4,14 +4,10 @@ use super::canvas::{Anchor, Canvas};
 use super::chart::upright;
 use super::panel::{ROW, colour};
 use super::scale::{Scale, round_up};
-use super::surface::{Caption, Quantity, ticks_across};
+use super::surface::{BELOW, Caption, LEFT, Quantity, RIGHT, across};
 use super::{WIDTH, framed};
 use crate::scenario::Scale as Spacing;
 
-/// Margins of the bars: tick labels to the left, and the axis' name below.
-const LEFT: f64 = 60.0;
-const RIGHT: f64 = 24.0;
-const BELOW: f64 = 46.0;
 /// Height of the bars.
 const HEIGHT: f64 = 240.0;
 /// Space between two bars.
@@ -46,9 +42,11 @@ pub fn histogram(drawing: &Histogram<'_>) -> String {
     let bottom = top + HEIGHT;
     match drawing.bins.first() {
         Some(&(first, end, _)) => draw(&mut canvas, drawing, (first, end - first), (top, bottom)),
-        None => canvas.text("words", (WIDTH / 2.0, (top + bottom) / 2.0), Anchor::Middle, "no data"),
+        None => {
+            canvas.text("words", (WIDTH / 2.0, (top + bottom) / 2.0), Anchor::Middle, "no data");
+            canvas.line("axis", (LEFT, bottom), (WIDTH - RIGHT, bottom));
+        }
     }
-    canvas.line("axis", (LEFT, bottom), (WIDTH - RIGHT, bottom));
     framed(&canvas.finish(), (WIDTH, bottom + BELOW), drawing.caption, true)
 }
 
@@ -70,15 +68,12 @@ fn draw(canvas: &mut Canvas, drawing: &Histogram<'_>, (first, step): (f64, f64),
             canvas.text("tick", ((left + end) / 2.0, height - 4.0), Anchor::Middle, &count.to_string());
         }
     }
-    let shown = drawing.across.unit.shown_for(right);
-    ticks_across(canvas, &x, bottom, shown);
+    let shown = across(canvas, &x, bottom, (drawing.across, right));
     for (value, name) in &drawing.marked {
         let Some(place) = x.place(*value).filter(|_| (first..=right).contains(value)) else { continue };
         canvas.line("published", (place, top - ROW), (place, bottom));
         canvas.text("tick", (place + 4.0, top - ROW), Anchor::Start, name);
     }
-    let words = super::data::with_unit(drawing.across.name, shown);
-    canvas.text("words", ((LEFT + WIDTH - RIGHT) / 2.0, bottom + 36.0), Anchor::Middle, &words);
     if let Some(&(from, to, _)) = drawing.bins.last()
         && to - from > step * WIDER
     {

@@ -25,7 +25,7 @@ const KEY: f64 = 16.0;
 
 /// Writes the legend above all panels and returns its height: marks, and the lines unless they are labelled.
 pub(super) fn above(canvas: &mut Canvas, source: &PlotSource<'_>, panels: &[Panel], of: usize, labelled: bool) -> f64 {
-    let mut row = LegendRow { canvas, x: LEFT, y: 14.0, width: source.width };
+    let mut row = LegendRow::at(14.0, canvas, source.width);
     let by = source.by_words();
     // Over time, the title of a panel names the point of the grid.
     let over_time = panels.iter().flat_map(|panel| &panel.lines).any(|line| line.over_time);
@@ -37,14 +37,14 @@ pub(super) fn above(canvas: &mut Canvas, source: &PlotSource<'_>, panels: &[Pane
         for line in panels.iter().flat_map(|panel| &panel.lines) {
             let entry = (line.label.as_str(), line.class(of));
             if !seen.contains(&entry) {
-                row.sample(&entry.1, &line.label);
+                row.sample(&format!("line {}", entry.1), &line.label);
                 seen.push(entry);
             }
         }
     }
     let marks = panels.iter().flat_map(|panel| &panel.marks);
     row.meaning(source, marks.map(|mark| mark.bound), has_bands(panels));
-    if row.x > LEFT { row.y + 10.0 } else { row.y - 14.0 }
+    row.end()
 }
 
 /// Writes the legend of a drawing without lines.
@@ -55,12 +55,12 @@ pub(super) fn meaning(
     bounds: Vec<Bound>,
     bars: bool,
 ) -> f64 {
-    let mut row = LegendRow { canvas, x: LEFT, y: 14.0, width: source.width };
+    let mut row = LegendRow::at(14.0, canvas, source.width);
     for (class, label) in curves {
         row.block(class, label);
     }
     row.meaning(source, bounds.into_iter(), bars);
-    if row.x > LEFT { row.y + 10.0 } else { row.y - 14.0 }
+    row.end()
 }
 
 fn has_bands(panels: &[Panel]) -> bool {
@@ -68,14 +68,24 @@ fn has_bands(panels: &[Panel]) -> bool {
 }
 
 /// Entries from left to right, in as many rows as they need.
-struct LegendRow<'c> {
+pub(super) struct LegendRow<'c> {
     canvas: &'c mut Canvas,
     x: f64,
     y: f64,
     width: f64,
 }
 
-impl LegendRow<'_> {
+impl<'c> LegendRow<'c> {
+    /// Entries from the height `y` down, on a drawing of this width.
+    pub(super) fn at(y: f64, canvas: &'c mut Canvas, width: f64) -> Self {
+        Self { canvas, x: LEFT, y, width }
+    }
+
+    /// The height below all entries.
+    pub(super) fn end(self) -> f64 {
+        if self.x > LEFT { self.y + 10.0 } else { self.y - 14.0 }
+    }
+
     fn make_room(&mut self, needed: f64) {
         if self.x > LEFT && self.x + needed > self.width - LEFT {
             self.x = LEFT;
@@ -89,10 +99,10 @@ impl LegendRow<'_> {
         self.x += width(text) + 10.0;
     }
 
-    fn sample(&mut self, class: &str, label: &str) {
+    pub(super) fn sample(&mut self, class: &str, label: &str) {
         self.make_room(SAMPLE + 6.0 + width(label));
         let middle = self.y - 4.0;
-        self.canvas.line(&format!("line {class}"), (self.x, middle), (self.x + SAMPLE, middle));
+        self.canvas.line(class, (self.x, middle), (self.x + SAMPLE, middle));
         self.labelled(SAMPLE, label);
     }
 

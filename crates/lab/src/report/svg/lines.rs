@@ -110,10 +110,8 @@ fn trace(source: &PlotSource<'_>, line: &mut Line, curve: &str, row: &[Point], m
             let expression = Expression::parse(&horizontal.name).ok()?;
             Some(source.estimate(curve, point, &expression)?.mean)
         });
-        let (Some(x), Some(estimate)) = (x, source.estimate(curve, point, &expression)) else { continue };
-        line.points.push((x, estimate.mean));
-        if let Some(half_width) = estimate.half_width {
-            line.band.push((x, estimate.mean - half_width, estimate.mean + half_width));
+        if let Some(x) = x {
+            line.add(x, source.estimate(curve, point, &expression));
         }
     }
     line.points.sort_by(|one, other| one.0.total_cmp(&other.0));

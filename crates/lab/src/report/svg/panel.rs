@@ -1,6 +1,7 @@
 //! Panels: sets of axes with their lines and marks.
 
 use super::marks::Mark;
+use crate::aggregate::Estimate;
 use crate::report::style::{DASHES, HUES, STEPS};
 
 /// Height of a line of text.
@@ -34,6 +35,13 @@ impl Line {
             points: Vec::new(),
             band: Vec::new(),
         }
+    }
+
+    /// Adds a point with its interval, if there is one.
+    pub(super) fn add(&mut self, x: f64, estimate: Option<Estimate>) {
+        let Some(Estimate { mean, half_width }) = estimate else { return };
+        self.points.push((x, mean));
+        self.band.extend(half_width.map(|half| (x, mean - half, mean + half)));
     }
 
     /// The classes of its colour and dash.

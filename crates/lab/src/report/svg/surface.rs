@@ -1,20 +1,23 @@
 //! Drawings of measurements that no scenario made: a value over a grid, and values with ranges over another value.
 
-use super::canvas::{Anchor, Canvas, rows, width};
+use super::canvas::{Anchor, Canvas};
 use super::chart::upright;
+use super::data::with_unit;
 use super::heat::{self, Cell, Panel, Side};
+use super::legend::LegendRow;
 use super::panel::{ROW, colour};
 use super::scale::{Scale, round_up};
 use super::words::printed;
 use super::{WIDTH, framed};
+use crate::aggregate::Estimate;
 use crate::expression::{Shown, Unit};
 use crate::scenario::Scale as Spacing;
 use crate::scenario::axis::axis_value;
 
 /// Margins of the curves: tick labels to the left, and the axis' name below.
-const LEFT: f64 = 60.0;
-const RIGHT: f64 = 24.0;
-const BELOW: f64 = 46.0;
+pub(super) const LEFT: f64 = 60.0;
+pub(super) const RIGHT: f64 = 24.0;
+pub(super) const BELOW: f64 = 46.0;
 /// Height of the curves.
 const HEIGHT: f64 = 320.0;
 /// Space for the label of a tick across.
@@ -92,14 +95,19 @@ pub fn surface(surface: &Surface<'_>) -> String {
         values: values.iter().map(value).collect(),
     };
     let (x, y) = (side(&surface.across), side(&surface.up));
-    let cell = |&(column, row, value): &(usize, usize, f64)| Cell { column, row, value: Some(value), published: None };
+    let cell = |&(column, row, mean): &(usize, usize, f64)| Cell {
+        column,
+        row,
+        estimate: Some(Estimate { mean, half_width: None }),
+        published: None,
+    };
     let panel = Panel { title: String::new(), cells: surface.cells.iter().map(cell).collect() };
     let values = || surface.cells.iter().map(|(.., value)| *value);
     let range = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
     let shown = surface.value.unit.shown_for(range.1);
     let mut canvas = Canvas::alone(true);
     canvas.text("title", (6.0, 20.0), Anchor::Start, surface.caption.title);
-    let words = super::data::with_unit(surface.value.name, shown);
+    let words = with_unit(surface.value.name, shown);
     canvas.text("words", (6.0, 20.0 + ROW), Anchor::Start, &words);
     // Its panel has no title of its own.
     let top = 24.0;
@@ -107,13 +115,19 @@ pub fn surface(surface: &Surface<'_>) -> String {
     framed(&canvas.finish(), (WIDTH, top + heat::height(y.values.len())), surface.caption, true)
 }
 
-/// Draws the ticks of the horizontal axis, which lies at `bottom`, and their labels.
-pub(super) fn ticks_across(canvas: &mut Canvas, x: &Scale, bottom: f64, shown: Shown) {
+/// Draws the horizontal axis, which lies at `bottom`, with its ticks and its name. Returns the unit of its numbers, which
+/// fits the greatest one.
+pub(super) fn across(canvas: &mut Canvas, x: &Scale, bottom: f64, (quantity, greatest): (Quantity<'_>, f64)) -> Shown {
+    let shown = quantity.unit.shown_for(greatest);
+    canvas.line("axis", (LEFT, bottom), (WIDTH - RIGHT, bottom));
     for tick in x.ticks(&[], TICK_WIDTH) {
         let Some(place) = x.place(tick) else { continue };
         canvas.line("axis", (place, bottom), (place, bottom + 4.0));
         canvas.text("tick", (place, bottom + 17.0), Anchor::Middle, &shown.number(tick));
     }
+    let words = with_unit(quantity.name, shown);
+    canvas.text("words", ((LEFT + WIDTH - RIGHT) / 2.0, bottom + 36.0), Anchor::Middle, &words);
+    shown
 }
 
 /// Draws curves with ranges. The text of an SVG file.
@@ -127,17 +141,13 @@ pub fn range_curves(drawing: &RangeCurves<'_>) -> String {
     let right = points().map(|(place, _)| *place).fold(0.0, f64::max);
     let (high, right) = (round_up(high), round_up(right));
     let up = drawing.up.unit.shown_for(high);
-    canvas.text("words", (6.0, top + 8.0), Anchor::Start, &super::data::with_unit(drawing.up.name, up));
+    canvas.text("words", (6.0, top + 8.0), Anchor::Start, &with_unit(drawing.up.name, up));
     top += ROW + 6.0;
     let bottom = top + HEIGHT;
     let x = Scale::new(Spacing::Linear, (0.0, right), (LEFT, WIDTH - RIGHT));
     let y = Scale::new(Spacing::Linear, (0.0, high), (bottom, top));
     upright(&mut canvas, &y, (LEFT, WIDTH - RIGHT), |tick| Some(up.number(tick)));
-    canvas.line("axis", (LEFT, bottom), (WIDTH - RIGHT, bottom));
-    let across = drawing.across.unit.shown_for(right);
-    ticks_across(&mut canvas, &x, bottom, across);
-    let words = super::data::with_unit(drawing.across.name, across);
-    canvas.text("words", ((LEFT + WIDTH - RIGHT) / 2.0, bottom + 36.0), Anchor::Middle, &words);
+    across(&mut canvas, &x, bottom, (drawing.across, right));
     let at = |place: f64, value: f64| Some((x.place(place)?, y.place(value)?));
     let end = high.min(right);
     if let (Some(from), Some(to)) = (at(0.0, 0.0), at(end, end)) {
@@ -177,24 +187,14 @@ fn draw_curve(canvas: &mut Canvas, curve: &RangeCurve, class: &str, at: impl Fn(
     }
 }
 
-/// Draws the names of the curves in rows. Returns the height below them.
+/// Writes the legend and returns the height below it.
 fn legend(canvas: &mut Canvas, drawing: &RangeCurves<'_>, top: f64) -> f64 {
-    let named = drawing.curves.iter().enumerate().map(|(index, curve)| (class(drawing, index), curve.name.as_str()));
-    let equal = std::iter::once((String::new(), drawing.equal));
-    let (mut left, mut top) = (6.0, top);
-    for (class, name) in named.chain(equal) {
-        let room = 26.0 + width(name) + 16.0;
-        if left + room > WIDTH && left > 6.0 {
-            (left, top) = (6.0, top + ROW);
-        }
-        let kind = if class.is_empty() { "published".to_owned() } else { format!("line {class}") };
-        canvas.line(&kind, (left, top - 4.0), (left + 20.0, top - 4.0));
-        for row in rows(name, WIDTH) {
-            canvas.text("words", (left + 26.0, top), Anchor::Start, &row);
-        }
-        left += room;
+    let mut row = LegendRow::at(top, canvas, WIDTH);
+    for (index, curve) in drawing.curves.iter().enumerate() {
+        row.sample(&format!("line {}", class(drawing, index)), &curve.name);
     }
-    top + ROW
+    row.sample("published", drawing.equal);
+    row.end() + 8.0
 }
 
 #[cfg(test)]

@@ -13,7 +13,11 @@ fn drawing(id: &str) -> String {
 
 fn drawing_of(results: &[FigureResult], id: &str) -> String {
     let figure = results.iter().find(|result| result.info.id == id).unwrap();
-    draw(figure, &figure.scenario.plots[0], &Measurements::new(results), false).svg
+    draw(&first_of(figure, &Measurements::new(results)), false).svg
+}
+
+fn first_of<'a>(figure: &'a FigureResult, measurements: &'a Measurements<'a>) -> PlotSource<'a> {
+    PlotSource { figure, plot: &figure.scenario.plots[0], measurements, width: WIDTH }
 }
 
 #[test]
@@ -71,7 +75,7 @@ fn ten_lines_have_a_colour_or_a_dash_of_their_own_and_a_label_at_their_end() {
     let results = flows(10);
     let figure = &results[1];
     let measurements = Measurements::new(&results);
-    for drawing in [drawing_of(&results, "a5"), draw_narrow(figure, &figure.scenario.plots[0], &measurements).svg] {
+    for drawing in [drawing_of(&results, "a5"), draw(&first_of(figure, &measurements).narrow(), false).svg] {
         let lines = |kind: &str| -> Vec<String> {
             let begin = format!("<path class=\"{kind} ");
             let classes =
@@ -256,7 +260,7 @@ fn names_of_bars_stand_clear_of_each_other_on_a_narrow_page() {
     figure.info.published.clear();
     let measurements = Measurements::new(&results);
     let figure = results.iter().find(|result| result.info.id == "a10").unwrap();
-    let svg = draw_narrow(figure, &figure.scenario.plots[0], &measurements).svg;
+    let svg = draw(&first_of(figure, &measurements).narrow(), false).svg;
     let placed: Vec<(f64, f64, f64)> = texts(&svg, "tick")
         .into_iter()
         .filter(|(_, _, text)| names.contains(&text.as_str()))
@@ -278,7 +282,7 @@ fn a_legend_too_long_for_a_narrow_page_is_broken() {
         "modified flow control with thresholds 1.5 and 3.5 on a path of two links".to_owned();
     let measurements = Measurements::new(&results);
     let figure = results.iter().find(|result| result.info.id == "b1").unwrap();
-    let svg = draw_narrow(figure, &figure.scenario.plots[0], &measurements).svg;
+    let svg = draw(&first_of(figure, &measurements).narrow(), false).svg;
     let words = texts(&svg, "words");
     assert!(words.iter().any(|(_, _, text)| text.ends_with("two links")), "{svg}");
     let first = words.iter().find(|(_, _, text)| text.starts_with("modified")).unwrap();
@@ -308,8 +312,8 @@ fn a_map_of_many_columns_is_turned_on_a_narrow_page() {
         let lefts = cells.map(|line| line.split(" x=\"").nth(1).unwrap().split('"').next().unwrap().to_owned());
         lefts.collect::<BTreeSet<String>>().len()
     };
-    assert_eq!(columns(draw_narrow(figure, &plot, &measurements)), y);
-    assert_eq!(columns(draw(figure, &plot, &measurements, false)), x);
+    assert_eq!(columns(draw(&first_of(figure, &measurements).narrow(), false)), y);
+    assert_eq!(columns(draw(&first_of(figure, &measurements), false)), x);
 }
 
 #[test]
