@@ -20,12 +20,14 @@ mod tcp;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use farhaul_emu::{Emulation, EmulationReport};
+use farhaul_emu::{Emulation, EmulationReport, HostId};
 use farhaul_proto::Stats;
 use farhaul_sim::FlowTally;
 use farhaul_units::{Duration, Rng};
@@ -172,24 +174,50 @@ impl<'a> Scene<'a> {
         for (index, flow) in setup.flows.iter().enumerate() {
             // The same random numbers as in the simulator, in its order, so that flows start at the same instants.
             let [seed, _] = [rng.next_u64(), rng.next_u64()];
-            let begin = flow.start + flow.spread.mul_f64(rng.unit());
+            let drawn = FlowSpec { start: flow.start + flow.spread.mul_f64(rng.unit()), ..flow.clone() };
             if let Some(transfers) = flow.transfers {
                 self.lists.entry(&flow.group).or_insert_with(|| Arc::new(AtomicU32::new(transfers)));
             }
+            let hosts = self.network.places[index];
+            let port = FIRST_PORT + index as u16;
+            let addresses = hosts.map(|host| SocketAddr::new(self.emulation.ipv4(host).into(), port));
+            let start = Start { scene: self, index, flow: drawn, hosts, addresses };
             flows.push(match &flow.protocol {
-                Protocol::Bulk(bulk) => bulk::begin(self, index, flow, bulk, begin)?,
-                Protocol::Tcp(_) => tcp::begin(self, index, flow, begin)?,
-                Protocol::Libudt => libudt::begin(self, index, flow, begin)?,
-                Protocol::Measured(source) => measured::begin(self, index, flow, *source, begin)?,
-                Protocol::Cross(rate, pattern) => cross::begin(self, index, flow, (*rate, *pattern), (begin, seed))?,
+                Protocol::Bulk(bulk) => bulk::begin(start, bulk)?,
+                Protocol::Tcp(_) => tcp::begin(start)?,
+                Protocol::Libudt => libudt::begin(&start)?,
+                Protocol::Measured(source) => measured::begin(start, *source)?,
+                Protocol::Cross(rate, pattern) => cross::begin(&start, (*rate, *pattern), seed)?,
             });
         }
         Ok(())
     }
+}
 
-    /// The port of a flow, on both of its hosts.
-    fn port(index: usize) -> u16 {
-        FIRST_PORT + index as u16
+/// A flow that is to start.
+struct Start<'s> {
+    scene: &'s Scene<'s>,
+    index: usize,
+    /// The flow. Its start is the drawn one.
+    flow: FlowSpec,
+    /// The hosts of its sender and of its receiver.
+    hosts: [HostId; 2],
+    /// Their addresses.
+    addresses: [SocketAddr; 2],
+}
+
+impl Start<'_> {
+    fn control(&self) -> Arc<RunControl> {
+        Arc::clone(self.scene.control)
+    }
+
+    /// The end of sending.
+    fn end(&self) -> Duration {
+        self.flow.stop.unwrap_or(self.scene.setup.duration)
+    }
+
+    fn failed(&self) -> impl Fn(io::Error) -> Trouble {
+        Trouble::of(&self.flow.name)
     }
 }
 

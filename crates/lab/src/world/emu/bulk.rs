@@ -2,18 +2,17 @@
 //!
 //! A `disk` is the simulator's, in real time: the program waits until the disk would have read a block.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use farhaul::{ConnectionLost, Endpoint, Error, Listener, Stats, Stream};
-use farhaul_emu::HostId;
 use farhaul_sim::agent::disk::{DiskSpec, Supply};
 use farhaul_units::{Duration, Instant};
 
 use super::control::{RunControl, Trouble};
 use super::processor::Meter;
-use super::{Ends, RunningFlow, Scene};
+use super::{Ends, RunningFlow, Start};
 use crate::scenario::flow::{Bulk, FlowSpec};
 use crate::world::Ending;
 
@@ -37,10 +36,7 @@ struct BulkFlow {
 
 /// The work of a sender.
 struct Task {
-    name: String,
-    begin: Duration,
-    stop: Option<Duration>,
-    bytes: Option<u64>,
+    flow: FlowSpec,
     disk: Option<DiskSpec>,
     control: Arc<RunControl>,
 }
@@ -50,41 +46,27 @@ pub(super) fn header(bulk: &Bulk) -> u32 {
     IP_UDP_HEADER + bulk.protocol.entry().header_len
 }
 
-pub(super) fn begin(
-    scene: &Scene<'_>,
-    index: usize,
-    flow: &FlowSpec,
-    bulk: &Bulk,
-    begin: Duration,
-) -> Result<RunningFlow, Trouble> {
-    let [from, to] = scene.network.places[index];
-    let port = Scene::port(index);
+pub(super) fn begin(start: Start<'_>, bulk: &Bulk) -> Result<RunningFlow, Trouble> {
     let meters: [Arc<Meter>; 2] = Default::default();
-    let at = |host, meter| endpoint(scene, (host, port), flow, bulk, meter);
-    let endpoints = [at(from, &meters[0])?, at(to, &meters[1])?];
+    let at = |side: usize| endpoint(&start, side, bulk, &meters[side]);
+    let endpoints = [at(0)?, at(1)?];
     let peer = endpoints[1].local_addr();
-    let listener = endpoints[1].listen().map_err(|error| Trouble::Broken(format!("flow '{}': {error}", flow.name)))?;
+    let listener =
+        endpoints[1].listen().map_err(|error| Trouble::Broken(format!("flow '{}': {error}", start.flow.name)))?;
     let streams: [Arc<OnceLock<Stream>>; 2] = Default::default();
     let ending = Arc::new(Mutex::new(Ending::default()));
-    let task = Task {
-        name: flow.name.clone(),
-        begin,
-        stop: flow.stop,
-        bytes: flow.bytes,
-        disk: bulk.disk,
-        control: Arc::clone(scene.control),
-    };
-    let sender = {
-        let (endpoint, stream, ending) = (endpoints[0].clone(), Arc::clone(&streams[0]), Arc::clone(&ending));
-        meters[0].counting(move || task.send(&endpoint, peer, &stream, &ending))
-    };
     let receiver = {
-        let (stream, name, control) = (Arc::clone(&streams[1]), flow.name.clone(), Arc::clone(scene.control));
+        let (stream, name, control) = (Arc::clone(&streams[1]), start.flow.name.clone(), start.control());
         meters[1].counting(move || {
             if let Err(error) = receive(&listener, &stream) {
                 report(&control, &name, &error);
             }
         })
+    };
+    let task = Task { control: start.control(), flow: start.flow, disk: bulk.disk };
+    let sender = {
+        let (endpoint, stream, ending) = (endpoints[0].clone(), Arc::clone(&streams[0]), Arc::clone(&ending));
+        meters[0].counting(move || task.send(&endpoint, peer, &stream, &ending))
     };
     let threads = vec![thread::spawn(sender), thread::spawn(receiver)];
     Ok(RunningFlow { ends: Box::new(BulkFlow { endpoints, streams }), meters: Some(meters), threads, ending })
@@ -95,14 +77,10 @@ pub(super) fn driver(port: u16) -> String {
     format!("farhaul:{port}")
 }
 
-/// An endpoint on `host`, with the library's default settings except for the scenario's.
-fn endpoint(
-    scene: &Scene<'_>,
-    (host, port): (HostId, u16),
-    flow: &FlowSpec,
-    bulk: &Bulk,
-    meter: &Meter,
-) -> Result<Endpoint, Trouble> {
+/// An endpoint on one of the hosts, with the library's default settings except for the scenario's.
+fn endpoint(start: &Start<'_>, side: usize, bulk: &Bulk, meter: &Meter) -> Result<Endpoint, Trouble> {
+    let Start { scene, flow, hosts, addresses, .. } = start;
+    let address = addresses[side];
     let mut builder = Endpoint::builder()
         .plain()
         .protocol(bulk.protocol.clone())
@@ -114,18 +92,18 @@ fn endpoint(
     if let Some(controller) = bulk.controller.clone() {
         builder = builder.controller_with(move |seed| controller.build(seed));
     }
-    let address = SocketAddr::new(IpAddr::V4(scene.emulation.ipv4(host)), port);
-    let bound = scene.emulation.enter(host, || Ok(meter.count_new(&driver(port), || builder.bind(address))?));
+    let bind = || Ok(meter.count_new(&driver(address.port()), || builder.bind(address))?);
+    let bound = scene.emulation.enter(hosts[side], bind);
     bound.map_err(|error| Trouble::Broken(format!("flow '{}': {error}", flow.name)))
 }
 
 impl Task {
     fn send(&self, endpoint: &Endpoint, peer: SocketAddr, place: &OnceLock<Stream>, ending: &Mutex<Ending>) {
-        if self.control.await_time(self.begin)
+        if self.control.await_time(self.flow.start)
             && let Err(error) = self.try_send(endpoint, peer, place, ending)
-            && !report(&self.control, &self.name, &error)
+            && !report(&self.control, &self.flow.name, &error)
         {
-            self.control.fail(&self.name, error);
+            self.control.fail(&self.flow.name, error);
         }
     }
 
@@ -140,13 +118,13 @@ impl Task {
         let stream = place.get_or_init(|| connected);
         stream.set_write_timeout(Some(TICK));
         let block = vec![0; BLOCK];
-        let mut left = self.bytes.unwrap_or(u64::MAX);
-        let mut supply = self.disk.map(|disk| Supply::new(disk, self.bytes));
+        let mut left = self.flow.bytes.unwrap_or(u64::MAX);
+        let mut supply = self.disk.map(|disk| Supply::new(disk, self.flow.bytes));
         if let Some(supply) = &mut supply {
             supply.begin(self.time());
         }
         while left > 0 && !self.control.is_over() {
-            if self.stop.is_some_and(|stop| self.control.now() >= stop) {
+            if self.flow.stop.is_some_and(|stop| self.control.now() >= stop) {
                 stream.close();
                 return Ok(());
             }

@@ -12,8 +12,8 @@ use farhaul_units::{Duration, Rate, Rng};
 use rustix::net::sockopt;
 
 use super::control::{RunControl, Trouble};
-use super::{Ends, RunningFlow, SLICE, Scene};
-use crate::scenario::flow::{FlowSpec, Pattern};
+use super::{Ends, RunningFlow, SLICE, Start};
+use crate::scenario::flow::Pattern;
 
 /// IP and UDP headers, in bytes.
 const HEADER: u32 = 28;
@@ -68,31 +68,23 @@ impl Schedule {
     }
 }
 
-pub(super) fn begin(
-    scene: &Scene<'_>,
-    index: usize,
-    flow: &FlowSpec,
-    (rate, pattern): (Rate, Pattern),
-    (begin, seed): (Duration, u64),
-) -> Result<RunningFlow, Trouble> {
-    let [from, to] = scene.network.places[index];
-    let socket = |host| {
-        let address = (scene.emulation.ipv4(host), Scene::port(index));
-        scene.emulation.enter(host, move || UdpSocket::bind(address)).map_err(Trouble::of(&flow.name))
-    };
-    let [sender, receiver] = [socket(from)?, socket(to)?];
-    let peer = receiver.local_addr().map_err(Trouble::of(&flow.name))?;
-    enlarge(&receiver).map_err(Trouble::of(&flow.name))?;
-    receiver.set_read_timeout(Some(SLICE)).map_err(Trouble::of(&flow.name))?;
+pub(super) fn begin(start: &Start<'_>, (rate, pattern): (Rate, Pattern), seed: u64) -> Result<RunningFlow, Trouble> {
+    let Start { scene, flow, hosts, addresses, .. } = start;
+    let socket =
+        |side: usize| scene.emulation.enter(hosts[side], || UdpSocket::bind(addresses[side])).map_err(start.failed());
+    let [sender, receiver] = [socket(0)?, socket(1)?];
+    let peer = addresses[1];
+    enlarge(&receiver).map_err(start.failed())?;
+    receiver.set_read_timeout(Some(SLICE)).map_err(start.failed())?;
     let counts = Arc::new(CrossCounts::default());
     let mut threads = Vec::new();
     threads.push({
-        let (control, counts) = (Arc::clone(scene.control), Arc::clone(&counts));
+        let (control, counts) = (start.control(), Arc::clone(&counts));
         thread::spawn(move || receive(&receiver, &control, &counts))
     });
-    let end = flow.stop.unwrap_or(scene.setup.duration);
+    let (begin, end) = (flow.start, start.end());
     if rate > Rate::ZERO && begin < end {
-        let (control, counts) = (Arc::clone(scene.control), Arc::clone(&counts));
+        let (control, counts) = (start.control(), Arc::clone(&counts));
         let schedule = Schedule::new(rate, pattern, flow.packet, begin, seed);
         threads.push(thread::spawn(move || send(&sender, peer, schedule, end, &control, &counts)));
     }

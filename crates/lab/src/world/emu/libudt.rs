@@ -12,9 +12,8 @@ use farhaul_emu::HostId;
 use farhaul_proto::Stats;
 use farhaul_units::Duration;
 
-use super::control::{RunControl, Trouble};
-use super::{Ends, RunningFlow, Scene, processor};
-use crate::scenario::flow::FlowSpec;
+use super::control::Trouble;
+use super::{Ends, RunningFlow, Start, processor};
 
 /// IP, UDP and UDT headers of a data packet, in bytes.
 pub(super) const HEADER: u32 = 44;
@@ -34,13 +33,12 @@ struct LibudtFlow {
     programs: [Child; 2],
 }
 
-pub(super) fn begin(scene: &Scene<'_>, index: usize, flow: &FlowSpec, begin: Duration) -> Result<RunningFlow, Trouble> {
+pub(super) fn begin(start: &Start<'_>) -> Result<RunningFlow, Trouble> {
+    let Start { scene, flow, hosts: [from, to], addresses, .. } = start;
     let Some(program) = scene.choices.libudt.as_deref() else {
         return Err(Trouble::Broken(format!("flow '{}' needs the program of libudt: name it by --libudt", flow.name)));
     };
-    let [from, to] = scene.network.places[index];
-    let address = format!("{}:{}", scene.emulation.ipv4(to), Scene::port(index));
-    let end = flow.stop.unwrap_or(scene.setup.duration);
+    let (address, end) = (addresses[1].to_string(), start.end());
     let life = (scene.setup.duration.as_secs_f64() + GRACE).to_string();
     let settings = [
         ("--timeout", life),
@@ -56,20 +54,18 @@ pub(super) fn begin(scene: &Scene<'_>, index: usize, flow: &FlowSpec, begin: Dur
         let what = format!("flow '{}': {}", flow.name, program.display());
         scene.emulation.spawn(host, &mut command).map_err(Trouble::of(&what))
     };
-    let mut receiver = run(to, Duration::ZERO, &["listen", &address, "recv", "--unchecked", "--interval", INTERVAL])?;
-    let seconds = (end.saturating_sub(begin)).as_secs_f64().max(0.001).to_string();
-    let mut sender = match run(from, begin, &["connect", &address, "send", "--seconds", &seconds, "--linger", "0"]) {
-        Ok(sender) => sender,
-        Err(trouble) => {
-            end_program(&mut receiver);
-            return Err(trouble);
-        }
-    };
+    let mut receiver = run(*to, Duration::ZERO, &["listen", &address, "recv", "--unchecked", "--interval", INTERVAL])?;
+    let seconds = (end.saturating_sub(flow.start)).as_secs_f64().max(0.001).to_string();
+    let mut sender =
+        match run(*from, flow.start, &["connect", &address, "send", "--seconds", &seconds, "--linger", "0"]) {
+            Ok(sender) => sender,
+            Err(trouble) => {
+                end_program(&mut receiver);
+                return Err(trouble);
+            }
+        };
     let read = Arc::new(AtomicU64::new(0));
-    let threads = vec![
-        watch(&mut receiver, flow, scene.control, &read, end),
-        watch(&mut sender, flow, scene.control, &Arc::default(), end),
-    ];
+    let threads = vec![watch(&mut receiver, start, &read), watch(&mut sender, start, &Arc::default())];
     let ends = Box::new(LibudtFlow { packet: flow.packet.into(), read, programs: [receiver, sender] });
     Ok(RunningFlow { ends, meters: None, threads, ending: Arc::default() })
 }
@@ -84,15 +80,9 @@ fn later(program: &Path, wait: Duration) -> Command {
     command
 }
 
-/// Reads a program's output until the program ends. An end before `end` is an error.
-fn watch(
-    program: &mut Child,
-    flow: &FlowSpec,
-    control: &Arc<RunControl>,
-    read: &Arc<AtomicU64>,
-    end: Duration,
-) -> JoinHandle<()> {
-    let (name, control, read) = (flow.name.clone(), Arc::clone(control), Arc::clone(read));
+/// Reads a program's output until the program ends. An end before that of the flow is an error.
+fn watch(program: &mut Child, start: &Start<'_>, read: &Arc<AtomicU64>) -> JoinHandle<()> {
+    let (name, control, end, read) = (start.flow.name.clone(), start.control(), start.end(), Arc::clone(read));
     let (output, errors) = (program.stdout.take(), program.stderr.take());
     thread::spawn(move || {
         for line in output.map(BufReader::new).into_iter().flat_map(BufRead::lines).map_while(Result::ok) {

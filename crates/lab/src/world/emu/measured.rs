@@ -1,6 +1,6 @@
 //! Measured streams: a source of the library on one host, and a port that answers it on the other.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -11,7 +11,7 @@ use farhaul_units::Duration;
 
 use super::control::{RunControl, Trouble};
 use super::processor::Meter;
-use super::{Ends, RunningFlow, Scene, bulk};
+use super::{Ends, RunningFlow, Start, bulk};
 use crate::scenario::flow::{FlowSpec, Measured, Point};
 
 /// IPv4 and UDP headers of a datagram, in bytes.
@@ -29,57 +29,42 @@ struct MeasuredFlow {
 /// The work of a source.
 struct StreamSource {
     measured: Measured,
-    packet: u32,
+    flow: FlowSpec,
     peer: SocketAddr,
-    begin: Duration,
     end: Duration,
     control: Arc<RunControl>,
     sender: Arc<Mutex<Stats>>,
 }
 
-pub(super) fn begin(
-    scene: &Scene<'_>,
-    index: usize,
-    flow: &FlowSpec,
-    measured: Measured,
-    begin: Duration,
-) -> Result<RunningFlow, Trouble> {
-    let [from, to] = scene.network.places[index];
-    let peer = SocketAddr::new(IpAddr::V4(scene.emulation.ipv4(to)), Scene::port(index));
-    let answering = Endpoint::builder().plain().mss(flow.packet).answer_probes(true);
+pub(super) fn begin(start: Start<'_>, measured: Measured) -> Result<RunningFlow, Trouble> {
+    let ([from, to], peer, failed) = (start.hosts, start.addresses[1], start.failed());
+    let answering = Endpoint::builder().plain().mss(start.flow.packet).answer_probes(true);
     let meters: [Arc<Meter>; 2] = Default::default();
     let bind = || Ok(meters[1].count_new(&bulk::driver(peer.port()), || answering.bind(peer))?);
-    let far = scene.emulation.enter(to, bind).map_err(Trouble::of(&flow.name))?;
+    let emulation = start.scene.emulation;
+    let far = emulation.enter(to, bind).map_err(&failed)?;
     let sender: Arc<Mutex<Stats>> = Arc::default();
-    let source = StreamSource {
-        measured,
-        packet: flow.packet,
-        peer,
-        begin,
-        end: flow.stop.unwrap_or(scene.setup.duration),
-        control: Arc::clone(scene.control),
-        sender: Arc::clone(&sender),
-    };
-    let name = flow.name.clone();
+    let (end, control) = (start.end(), start.control());
+    let source = StreamSource { measured, flow: start.flow.clone(), peer, end, control, sender: Arc::clone(&sender) };
     let work = meters[0].counting(move || {
         if let Err(error) = source.run() {
-            source.control.fail(&name, error);
+            source.control.fail(&source.flow.name, error);
         }
     });
     // A thread that starts on a host stays there, and so does its socket.
-    let thread = scene.emulation.enter(from, || thread::Builder::new().name("measured".into()).spawn(work));
-    let threads = vec![thread.map_err(Trouble::of(&flow.name))?];
+    let thread = emulation.enter(from, || thread::Builder::new().name("measured".into()).spawn(work));
+    let threads = vec![thread.map_err(failed)?];
     let ends = Box::new(MeasuredFlow { far, sender });
     Ok(RunningFlow { ends, meters: Some(meters), threads, ending: Arc::default() })
 }
 
 impl StreamSource {
     fn run(&self) -> Result<(), Error> {
-        if !self.control.await_time(self.begin) {
+        if !self.control.await_time(self.flow.start) {
             return Ok(());
         }
         let mut socket = ProbeSocket::towards(self.peer)?;
-        let datagram = Measured::datagram(self.packet);
+        let datagram = Measured::datagram(self.flow.packet);
         match self.measured {
             Measured::Stable(config) => {
                 let mut stream = socket.stable(StableConfig { datagram, ..config })?;
@@ -91,7 +76,7 @@ impl StreamSource {
                 self.finish(&mut socket, &mut stream)
             }
             Measured::Point(Point { window, sleep, spaced, messages }) => {
-                let time = self.end.saturating_sub(self.begin);
+                let time = self.end.saturating_sub(self.flow.start);
                 let config = BlasterConfig { datagram, window, sleep, spaced, messages, time };
                 let mut point = socket.blaster(config)?;
                 while point.result().is_none() && !self.control.is_over() {

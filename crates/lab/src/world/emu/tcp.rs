@@ -4,19 +4,18 @@ mod connection;
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use farhaul_emu::Emulation;
 use farhaul_proto::Stats;
-use farhaul_units::Duration;
 use rustix::process::geteuid;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::control::Trouble;
 use super::network::Network;
 use super::processor::Meter;
-use super::{Choices, Ends, RunningFlow, Scene};
+use super::{Choices, Ends, RunningFlow, Scene, Start};
 use crate::scenario::flow::{self, FlowSpec, Tcp};
 use crate::scenario::setup::Setup;
 use crate::world::Ending;
@@ -129,40 +128,36 @@ struct TcpFlow {
     ends: [Arc<End>; 2],
 }
 
-pub(super) fn begin(scene: &Scene<'_>, index: usize, flow: &FlowSpec, begin: Duration) -> Result<RunningFlow, Trouble> {
-    let failed = || Trouble::of(&flow.name);
-    let [from, to] = scene.network.places[index];
-    let peer = SocketAddr::new(IpAddr::V4(scene.emulation.ipv4(to)), Scene::port(index));
-    let (window, packet) = (window(scene.setup, index), smaller_packet(scene, flow));
-    let listener = scene.emulation.enter(to, || listen(peer, window, packet)).map_err(failed())?;
+pub(super) fn begin(start: Start<'_>) -> Result<RunningFlow, Trouble> {
+    let (scene, [from, to], peer, failed) = (start.scene, start.hosts, start.addresses[1], start.failed());
+    let flow = &start.flow;
+    let (window, packet) = (window(scene.setup, start.index), smaller_packet(scene, flow));
+    let listener = scene.emulation.enter(to, || listen(peer, window, packet)).map_err(&failed)?;
     let listener = Arc::new(listener);
     let ends: [Arc<End>; 2] = Default::default();
     let ending = Arc::new(Mutex::new(Ending::default()));
-    let sender = KernelSender {
-        name: flow.name.clone(),
-        congestion_control: congestion_control(flow, scene.choices).unwrap_or(RENO).to_owned(),
-        peer: SockAddr::from(peer),
-        packet,
-        begin,
-        stop: flow.stop,
-        bytes: flow.bytes,
-        list: scene.lists.get(flow.group.as_str()).filter(|_| flow.transfers.is_some()).cloned(),
-        control: Arc::clone(scene.control),
-        end: Arc::clone(&ends[0]),
-        ending: Arc::clone(&ending),
-    };
     let receiver = KernelReceiver {
         name: flow.name.clone(),
         listener: Arc::clone(&listener),
         window,
-        control: Arc::clone(scene.control),
+        control: start.control(),
         end: Arc::clone(&ends[1]),
+    };
+    let sender = KernelSender {
+        congestion_control: congestion_control(flow, scene.choices).unwrap_or(RENO).to_owned(),
+        peer: SockAddr::from(peer),
+        packet,
+        list: scene.lists.get(flow.group.as_str()).filter(|_| flow.transfers.is_some()).cloned(),
+        control: start.control(),
+        end: Arc::clone(&ends[0]),
+        ending: Arc::clone(&ending),
+        flow: flow.clone(),
     };
     // A thread that starts on a host stays there, and so do its sockets.
     let meters: [Arc<Meter>; 2] = Default::default();
     let (send, receive) = (meters[0].counting(move || sender.run()), meters[1].counting(move || receiver.run()));
-    let sender = scene.emulation.enter(from, || thread("tcp-sender", send)).map_err(failed())?;
-    let receiver = thread("tcp-receiver", receive).map_err(failed())?;
+    let sender = scene.emulation.enter(from, || thread("tcp-sender", send)).map_err(&failed)?;
+    let receiver = thread("tcp-receiver", receive).map_err(&failed)?;
     let threads = vec![sender, receiver];
     Ok(RunningFlow { ends: Box::new(TcpFlow { listener, ends }), meters: Some(meters), threads, ending })
 }

@@ -12,6 +12,7 @@ use farhaul_units::Duration;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::super::control::RunControl;
+use crate::scenario::flow::FlowSpec;
 use crate::world::Ending;
 
 /// The size of one write or read, in bytes.
@@ -134,15 +135,12 @@ impl KernelConnection {
 
 /// The sender of a flow.
 pub(super) struct KernelSender {
-    pub(super) name: String,
+    pub(super) flow: FlowSpec,
     /// The kernel's congestion control.
     pub(super) congestion_control: String,
     pub(super) peer: SockAddr,
     /// Bytes of a full packet on the wire, if its host has larger ones by default.
     pub(super) packet: Option<u32>,
-    pub(super) begin: Duration,
-    pub(super) stop: Option<Duration>,
-    pub(super) bytes: Option<u64>,
     /// The transfers that are left; `None` for a single one.
     pub(super) list: Option<Arc<AtomicU32>>,
     pub(super) control: Arc<RunControl>,
@@ -153,7 +151,7 @@ pub(super) struct KernelSender {
 impl KernelSender {
     /// Makes all transfers, then ends.
     pub(super) fn run(&self) {
-        if !self.control.await_time(self.begin) {
+        if !self.control.await_time(self.flow.start) {
             return;
         }
         loop {
@@ -164,7 +162,7 @@ impl KernelSender {
             match self.transfer() {
                 Ok(true) => self.done(begun),
                 Ok(false) => return,
-                Err(error) => return self.control.fail(&self.name, error),
+                Err(error) => return self.control.fail(&self.flow.name, error),
             }
             if self.list.is_none() {
                 return;
@@ -197,9 +195,9 @@ impl KernelSender {
     fn fill(&self, mut socket: &Socket) -> io::Result<bool> {
         static ZEROS: [u8; BLOCK] = [0; BLOCK];
         socket.set_write_timeout(Some(TICK))?;
-        let mut left = self.bytes.unwrap_or(u64::MAX);
+        let mut left = self.flow.bytes.unwrap_or(u64::MAX);
         while left > 0 {
-            if self.control.is_over() || self.stop.is_some_and(|stop| self.control.now() >= stop) {
+            if self.control.is_over() || self.flow.stop.is_some_and(|stop| self.control.now() >= stop) {
                 return Ok(false);
             }
             let length = left.min(BLOCK as u64) as usize;
