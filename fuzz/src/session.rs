@@ -301,7 +301,7 @@ fn record_session_corpora() {
         back.extend(answered);
     }
     let mut pushing = FileSender::push(farhaul_session::Push::default());
-    let mut pushed = pushing.opening().to_vec();
+    let mut pushed = pushing.first_frame().to_vec();
     pushing.handle_written(pushed.len());
     pushed.extend_from_slice(pushing.poll_write(&mut MemorySource::new(tree())));
     let (mut said, mut input) = (CommandFrame::Accept.to_bytes(), Vec::new());

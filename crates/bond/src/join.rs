@@ -240,7 +240,7 @@ pub(crate) fn join_over(flow: Stream, stream: &Weak<Shared>, join: Join) -> Resu
 
 /// Asks to join, and waits for the answer. Returns what came after it.
 fn answer_to(flow: &Stream, join: Join) -> Result<Vec<u8>, String> {
-    flow.send_all(&join.opening()).map_err(|error| error.to_string())?;
+    flow.send_all(&join.open_frame()).map_err(|error| error.to_string())?;
     let (mut answer, mut block) = (JoinAnswer::default(), [0; BLOCK]);
     loop {
         let len = flow.recv(&mut block).map_err(|error| error.to_string())?;

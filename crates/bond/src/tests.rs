@@ -277,7 +277,7 @@ fn a_read_has_its_time() {
 /// What the listener answers to a flow that asks to join.
 fn answer(flow: &Stream, join: Join) -> Vec<u8> {
     flow.set_read_timeout(Some(PATIENCE));
-    flow.send_all(&join.opening()).unwrap();
+    flow.send_all(&join.open_frame()).unwrap();
     let (mut all, mut block) = (Vec::new(), [0; 1000]);
     while let Ok(len @ 1..) = flow.recv(&mut block) {
         all.extend_from_slice(&block[..len]);

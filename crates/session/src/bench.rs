@@ -10,7 +10,6 @@
 
 mod backlog;
 mod filler;
-pub(crate) mod spec;
 #[cfg(test)]
 mod tests;
 
@@ -21,11 +20,13 @@ use crate::error::{Abort, SessionError, Violation};
 use crate::figures::Figures;
 use crate::frame_kind::FrameKind;
 use crate::framing::{Decoder, Piece, decode_whole};
-use crate::opening::{Accept, Open, Request, put_abort, received_abort};
+use crate::handshake::{Accept, Open};
 use crate::outbox::Outbox;
+use crate::refusal::{put_abort, received_abort};
+use crate::request::Request;
+use crate::request::measurement::{BenchSpec, Direction};
 use backlog::Backlog;
 use filler::Filler;
-use spec::{BenchSpec, Direction};
 
 /// Events of a measurement for its driver.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,75 +19,30 @@ mod reassembly;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 use crate::error::{SessionError, Violation};
 use crate::field::{Fields, Malformed};
 use crate::frame_kind::FrameKind;
 use crate::framing::{Decoder, Piece};
-use crate::opening::{Accept, Open, Request, received_abort};
+use crate::handshake::{Accept, Open};
+use crate::refusal::received_abort;
+use crate::request::Request;
+use crate::request::flows::{Bonding, Join, MAX_FLOWS, Token};
 
 pub use reassembly::{Disorder, Reassembly};
 
-/// Most flows of one stream: a machine with more idle cores is rare, and each flow has a port and two threads.
-pub const MAX_FLOWS: u8 = 16;
 /// Most bytes of a block: as many as the library moves at once.
 pub const MAX_BLOCK: usize = 256 << 10;
 /// Bytes before those of each block.
 pub const BLOCK_HEADER: usize = 13;
 
-/// The type of the offer among the extensions of an opening frame. Those of `sender_request` come before it.
-pub(crate) const BONDING: u8 = 0xa2;
 /// Types of records. They are none of a session's frames, so a mistaken connection fails at once.
 const BLOCK: u8 = 0x60;
 const TOTAL: u8 = 0x61;
 const READY: u8 = 0x62;
 
-/// The secret that ties flows together. Whoever knows it may join, if its key is the right one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Token(pub [u8; 16]);
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token")
-    }
-}
-
-/// The offer of further flows in an opening frame. Sides that do not know it ignore it, and then refuse the flows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bonding {
-    /// Flows that may join, up to [`MAX_FLOWS`].
-    pub flows: u8,
-    /// The token that they will say.
-    pub token: Token,
-}
-
-/// The request of a further flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Join {
-    /// The token of the stream.
-    pub token: Token,
-    /// Its number, from 1. Each joins once.
-    pub index: u8,
-}
-
 impl Bonding {
-    /// Whether a flow of this number may join.
-    pub const fn admits(&self, index: u8) -> bool {
-        index >= 1 && index <= self.flows && index <= MAX_FLOWS
-    }
-
-    pub(crate) fn to_bytes(self) -> Vec<u8> {
-        [&[self.flows][..], &self.token.0].concat()
-    }
-
-    pub(crate) fn decode(body: &[u8]) -> Result<Self, Malformed> {
-        let mut fields = Fields::new(body);
-        Ok(Self { flows: fields.u8()?, token: Token(fields.array()?) })
-    }
-
-    /// The opening of a stream of bytes without a session.
-    pub fn opening(self) -> Vec<u8> {
+    /// The first frame of a stream of bytes without a session.
+    pub fn open_frame(self) -> Vec<u8> {
         let mut bytes = Vec::new();
         Open::new(Request::Stream, 0).bonded_by(Some(self)).put(&mut bytes);
         bytes
@@ -95,21 +50,11 @@ impl Bonding {
 }
 
 impl Join {
-    /// The opening frame of the flow.
-    pub fn opening(self) -> Vec<u8> {
+    /// The first frame of the flow.
+    pub fn open_frame(self) -> Vec<u8> {
         let mut bytes = Vec::new();
         Open::new(Request::Join(self), 0).put(&mut bytes);
         bytes
-    }
-
-    pub(crate) fn encode(self, out: &mut Vec<u8>) {
-        out.push(self.index);
-        out.extend_from_slice(&self.token.0);
-    }
-
-    pub(crate) fn decode(body: &[u8]) -> Result<Self, Malformed> {
-        let mut fields = Fields::new(body);
-        Ok(Self { index: fields.u8()?, token: Token(fields.array()?) })
     }
 }
 
@@ -232,7 +177,7 @@ impl Beginning {
     /// Takes bytes from the beginning of a stream. Returns what it is, and how many of the bytes belong to the opening.
     pub fn handle_received(&mut self, bytes: &[u8]) -> (Begun, usize) {
         let before = self.head.len();
-        let whole = Bonding { flows: 0, token: Token([0; 16]) }.opening();
+        let whole = Bonding { flows: 0, token: Token([0; 16]) }.open_frame();
         let missing = whole.len().saturating_sub(before).min(bytes.len());
         self.head.extend_from_slice(&bytes[..missing]);
         // All but the number and the token is the same in each.

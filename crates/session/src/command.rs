@@ -26,7 +26,9 @@ use crate::error::{SessionError, Violation};
 use crate::field::{Fields, Malformed};
 use crate::frame_kind::FrameKind;
 use crate::framing::{Decoder, HEADER_LEN, Piece, decode_whole, header, put_frame};
-use crate::opening::{Accept, Open, Request, received_abort};
+use crate::handshake::{Accept, Open};
+use crate::refusal::received_abort;
+use crate::request::{CommandRequest, Request};
 
 /// The version of commands in this crate. An accepting side refuses others.
 pub const COMMAND_VERSION: u8 = 1;
@@ -35,13 +37,6 @@ pub const STREAM_HEADER: usize = HEADER_LEN;
 /// The kinds of an EXIT.
 const CODE: u8 = 0;
 const SIGNAL: u8 = 1;
-
-/// The request to run a command. Which one, the accepting side knows from elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CommandRequest {
-    /// The version that the connecting side speaks.
-    pub version: u8,
-}
 
 /// One of the standard streams of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -300,16 +295,5 @@ impl CommandFrame {
             Self::Accept => Accept::new(0).put(&mut out),
         }
         out
-    }
-}
-
-impl CommandRequest {
-    pub(crate) fn encode(self, out: &mut Vec<u8>) {
-        out.push(self.version);
-    }
-
-    /// Ignores bytes after the version, which belong to later ones.
-    pub(crate) fn decode(body: &[u8]) -> Result<Self, Malformed> {
-        Ok(Self { version: Fields::new(body).u8()? })
     }
 }

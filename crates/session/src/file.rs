@@ -54,6 +54,7 @@ use crate::framing::HEADER_LEN;
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, ShownPath};
 use crate::sender_request::Unable;
+use crate::store::Change;
 
 pub use recv::{FileReceiver, ReceiveLimits};
 pub use send::FileSender;
@@ -124,51 +125,6 @@ pub enum FileEvent {
     /// Every entry has its answer: verified, kept, made or failed. The connecting side finishes the stream once everything
     /// pending is written. The accepting side writes its pending bytes and waits for the end of the stream.
     Done(Totals),
-}
-
-/// What a copy changes of an entry at the target.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Change {
-    /// Nothing.
-    #[default]
-    None,
-    /// Mode, times, owner or attributes.
-    Properties,
-    /// The content, or the target of a link.
-    Content,
-    /// It did not exist.
-    New,
-}
-
-impl Change {
-    /// Whether the target has the content.
-    const fn keeps_content(self) -> bool {
-        matches!(self, Self::None | Self::Properties)
-    }
-
-    /// The same change with one of the content.
-    const fn with_content(self) -> Self {
-        if self.keeps_content() { Self::Content } else { self }
-    }
-
-    const fn to_wire(self) -> u8 {
-        match self {
-            Self::None => 0,
-            Self::Properties => 1,
-            Self::Content => 2,
-            Self::New => 3,
-        }
-    }
-
-    fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
-        Ok(match fields.u8()? {
-            0 => Self::None,
-            1 => Self::Properties,
-            2 => Self::Content,
-            3 => Self::New,
-            _ => return Err(Malformed::Value("kind of change")),
-        })
-    }
 }
 
 /// One of the two sides.

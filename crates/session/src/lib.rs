@@ -1,4 +1,4 @@
-//! The protocol between two Farhaul ends over a byte stream, sans-IO.
+//! The protocol between two Farhaul ends over a byte stream, sans-IO. Unstable: an internal crate of `farhaul-transfer`.
 //!
 //! Sessions are state machines. A driver gives them received bytes and takes bytes to write and events. They call a
 //! [`Source`] or [`Store`] for files. They have no sockets, threads or clocks. The stream below may be UDT, TCP or a
@@ -24,13 +24,13 @@
 //! let mut source = MemorySource::new([(path.clone(), MemoryFile::file(b"hello".to_vec()))].into());
 //! let mut store = MemoryStore::default();
 //!
-//! // The connecting side: the opening, and everything before the first answer.
+//! // The connecting side: its first frame, and everything before the first answer.
 //! let mut sender = FileSender::push(Push::default());
-//! let (used, open) = Acceptor::new().handle_received(sender.opening())?;
+//! let (used, open) = Acceptor::new().handle_received(sender.first_frame())?;
 //! sender.handle_written(used);
 //!
 //! // The accepting side: the request, then the session.
-//! let mut receiver = FileReceiver::answer(&open.expect("the opening is complete"), ReceiveLimits::default());
+//! let mut receiver = FileReceiver::answer(&open.expect("the frame is complete"), ReceiveLimits::default());
 //! while !(sender.is_over() && receiver.is_over()) {
 //!     let used = receiver.handle_received(&mut store, sender.poll_write(&mut source))?;
 //!     sender.handle_written(used);
@@ -45,7 +45,9 @@
 //! | module | owns |
 //! | --- | --- |
 //! | `framing`, `frame_kind`, `field` | the frames of the stream, their types, the fields of their bodies |
-//! | `opening` | the first frame of each side: version, request, refusal |
+//! | `handshake` | the first frame of each side: version, request |
+//! | `request`, `refusal` | what the connecting side requests; the frame that refuses it or ends a session |
+//! | `capabilities` | optional features of both sides |
 //! | `file` | copying files and trees |
 //! | `bench` | measurements |
 //! | `bond` | one stream over several connections |
@@ -64,6 +66,7 @@
 
 mod bench;
 mod bond;
+mod capabilities;
 mod command;
 mod course;
 mod ends;
@@ -74,13 +77,15 @@ mod figures;
 mod file;
 mod frame_kind;
 mod framing;
+mod handshake;
 mod integrity;
 mod manifest;
 mod name_list;
-mod opening;
 mod outbox;
 mod path_rules;
 mod pattern;
+mod refusal;
+mod request;
 mod rules;
 mod scratch;
 mod sender_request;
@@ -89,32 +94,29 @@ mod shard;
 mod store;
 mod wire_codes;
 
-pub use bench::spec::{BenchSpec, Direction, Stop};
 pub use bench::{Bench, BenchEvent};
-pub use bond::{
-    BLOCK_HEADER, Beginning, Begun, Bonding, Disorder, Join, JoinAnswer, MAX_BLOCK, MAX_FLOWS, Reassembly, Record,
-    Token, join_accepted,
-};
+pub use bond::{BLOCK_HEADER, Beginning, Begun, Disorder, JoinAnswer, MAX_BLOCK, Reassembly, Record, join_accepted};
+pub use capabilities::Capabilities;
 pub use command::{
-    COMMAND_VERSION, CommandEvent, CommandExit, CommandFrame, CommandReader, CommandRequest, STREAM_HEADER,
-    StandardStream,
+    COMMAND_VERSION, CommandEvent, CommandExit, CommandFrame, CommandReader, STREAM_HEADER, StandardStream,
 };
 pub use ends::Ends;
 pub use error::{Abort, AbortCode, SessionError, Violation};
 pub use failure::{FailCode, Failure};
 pub use field::Malformed;
 pub use figures::Figures;
-pub use file::{Change, FileEvent, FileReceiver, FileSender, Progress, ReceiveLimits, Side, Totals, WAITS_FOR_SPACE};
+pub use file::{FileEvent, FileReceiver, FileSender, Progress, ReceiveLimits, Side, Totals, WAITS_FOR_SPACE};
 pub use frame_kind::FrameKind;
+pub use handshake::{Acceptor, OLDEST_VERSION, Open, VERSION};
 pub use integrity::{CHUNK_LEN, ChunkDigest, ChunkDigests, ChunkHasher, Digest, chunk_count, chunk_range};
 pub use manifest::{Attribute, Entry, EntryId, EntryKind, MAX_ATTRIBUTES, Mtime, Owner, Properties, ShownPath, Stamp};
 pub use name_list::{ListTooLong, Listed, MAX_LISTED_BYTES, MAX_LISTED_NAMES, NameList, NameListBuilder};
-pub use opening::{
-    Acceptor, Capabilities, MAX_REFUSAL, OLDEST_VERSION, Open, Pull, Push, Request, RequestError, VERSION, refusal,
-    refusal_in, refusal_of,
-};
 pub use path_rules::{Component, MAX_DEPTH, MAX_NAME, MAX_PATH, PathError, RelPath, escape, own_name};
 pub use pattern::Pattern;
+pub use refusal::{MAX_REFUSAL, refusal, refusal_in, refusal_of};
+pub use request::flows::{Bonding, Join, MAX_FLOWS, Token};
+pub use request::measurement::{BenchSpec, Direction, Stop};
+pub use request::{CommandRequest, Pull, Push, Request, RequestError};
 pub use rules::{Kept, Rules, Skip, Sync};
 pub use scratch::{Records, Scratch};
 pub use sender_request::{SenderRequest, SenderRequests, SenderSettings, Unable};
@@ -126,6 +128,6 @@ pub use service::{
 };
 pub use shard::{NoShard, Shard};
 pub use store::{
-    Chunk, Commit, Ending, KnownChunk, Leftover, Made, MemoryFile, MemorySource, MemoryStore, Next, Source, Store,
-    Verdict,
+    Change, Chunk, Commit, Ending, KnownChunk, Leftover, Made, MemoryFile, MemorySource, MemoryStore, Next, Source,
+    Store, Verdict,
 };

@@ -12,8 +12,8 @@
 
 use farhaul_units::Rate;
 
+use crate::capabilities::Capabilities;
 use crate::framing::HEADER_LEN;
-use crate::opening::Capabilities;
 
 const RATE: u8 = 0xa0;
 const BACKGROUND: u8 = 0xa1;

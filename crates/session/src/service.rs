@@ -39,7 +39,7 @@ mod server;
 mod tests;
 mod tree;
 
-use crate::opening::Capabilities;
+use crate::capabilities::Capabilities;
 
 pub use answer::{Answer, FileInfo, FileRange, FileVersion, ListPage, ListedEntry, NodeKind, Written};
 pub use client::{FileClient, ReplyEvent, RequestId};

@@ -25,9 +25,9 @@ mod memory;
 
 use std::ops::Range;
 
-use crate::failure::Failure;
+use crate::failure::{FailCode, Failure};
+use crate::field::{Fields, Malformed};
 use crate::figures::Figures;
-use crate::file::Change;
 use crate::integrity::{ChunkDigest, Digest};
 use crate::manifest::{Entry, EntryId, ShownPath, Stamp};
 use crate::name_list::NameList;
@@ -36,10 +36,55 @@ use crate::scratch::Scratch;
 
 pub use memory::{MemoryFile, MemorySource, MemoryStore};
 
+/// What a copy changes of an entry at the target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    #[default]
+    None,
+    /// Mode, times, owner or attributes.
+    Properties,
+    /// The content, or the target of a link.
+    Content,
+    /// It did not exist.
+    New,
+}
+
+impl Change {
+    /// Whether the target has the content.
+    pub(crate) const fn keeps_content(self) -> bool {
+        matches!(self, Self::None | Self::Properties)
+    }
+
+    /// The same change with one of the content.
+    pub(crate) const fn with_content(self) -> Self {
+        if self.keeps_content() { Self::Content } else { self }
+    }
+
+    pub(crate) const fn to_wire(self) -> u8 {
+        match self {
+            Self::None => 0,
+            Self::Properties => 1,
+            Self::Content => 2,
+            Self::New => 3,
+        }
+    }
+
+    pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+        Ok(match fields.u8()? {
+            0 => Self::None,
+            1 => Self::Properties,
+            2 => Self::Content,
+            3 => Self::New,
+            _ => return Err(Malformed::Value("kind of change")),
+        })
+    }
+}
+
 /// The files of a sender.
 ///
 /// Implementations walk by directory handles, never leave their roots, and do not follow symbolic links below them.
-/// They refuse devices, pipes and sockets ([`Next::Skipped`] with [`SpecialFile`](crate::FailCode::SpecialFile)).
+/// They refuse devices, pipes and sockets ([`Next::Skipped`] with [`SpecialFile`](FailCode::SpecialFile)).
 pub trait Source {
     /// Restricts a source for a pull by names to these. It comes once, before the first entry, and only if the request has names.
     /// Such a source has nothing to send before.
@@ -49,7 +94,7 @@ pub trait Source {
     ///
     /// The order is part of the protocol. A directory comes before its entries, and all of them before its next
     /// sibling. Siblings ascend by the bytes of their names, at the root too. An entry out of order is skipped with
-    /// [`NameRefused`](crate::FailCode::NameRefused).
+    /// [`NameRefused`](FailCode::NameRefused).
     ///
     /// `id` counts only entries. It is repeated after [`Next::Skipped`] and [`Next::Pending`].
     fn next_entry(&mut self, id: EntryId) -> Next;
@@ -139,7 +184,7 @@ pub enum Chunk {
 /// the final name stays unchanged until the commit replaces it, and then hands its permissions on.
 ///
 /// A commit replaces only a regular file, or nothing. A link, device, pipe, socket or directory keeps its name, and the
-/// file fails with [`Exists`](crate::FailCode::Exists).
+/// file fails with [`Exists`](FailCode::Exists).
 pub trait Store {
     /// Makes a directory, or takes the one that stands there; a new one is accessible to its owner only until it is finished or
     /// the session breaks off.
@@ -234,7 +279,7 @@ pub trait Store {
     /// # Errors
     /// It cannot be made, or something else has its name.
     fn make_symlink(&mut self, _id: EntryId, _entry: &Entry) -> Result<(Change, Commit), Failure> {
-        Err(crate::FailCode::SpecialFile.into())
+        Err(FailCode::SpecialFile.into())
     }
 
     /// Makes `entry` a further name of the file at `first`, which has its final name.
@@ -242,7 +287,7 @@ pub trait Store {
     /// # Errors
     /// It cannot be made, or something else than a file has its name.
     fn make_hard_link(&mut self, _id: EntryId, _entry: &Entry, _first: &RelPath) -> Result<(Change, Commit), Failure> {
-        Err(crate::FailCode::SpecialFile.into())
+        Err(FailCode::SpecialFile.into())
     }
 
     /// A file for what the session cannot keep in memory.
@@ -250,7 +295,7 @@ pub trait Store {
     /// # Errors
     /// There is no place for one.
     fn scratch(&mut self) -> Result<Box<dyn Scratch>, Failure> {
-        Err(Failure::new(crate::FailCode::NoSpace, "there is no place for a scratch file"))
+        Err(Failure::new(FailCode::NoSpace, "there is no place for a scratch file"))
     }
 
     /// Gives up the file `id`, which was begun. It is forgotten, and its final name is unchanged.

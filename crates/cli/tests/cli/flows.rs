@@ -121,7 +121,7 @@ fn a_pipe_of_few_bytes_ends_well_before_its_flows_have_joined() {
 #[test]
 fn bytes_that_look_like_an_offer_of_flows_are_not_sent_as_a_pipe_of_one() {
     let bonding = farhaul_session::Bonding { flows: 2, token: farhaul_session::Token([1; 16]) };
-    let input = bonding.opening();
+    let input = bonding.open_frame();
     let listener = Server::begin(&["pipe"]);
     let run = farhaul_with(&input, &["pipe", "--plain", "--connect", &listener.address]);
     run.fails(2, &["several flows", "--flows 2"]);

@@ -2,9 +2,9 @@
 
 use farhaul_units::{Duration, Rng};
 
-use super::spec::Stop;
 use crate::frame_kind::{FrameKind, MAX_DATA};
 use crate::framing::{HEADER_LEN, header};
+use crate::request::measurement::Stop;
 
 /// Body of a full DATA frame. With its header it has the length of the longest body, and so fills whole pages.
 pub(super) const BODY: usize = MAX_DATA - HEADER_LEN;

@@ -1,11 +1,11 @@
 use proptest::prelude::*;
 
 use super::filler::BODY;
-use super::spec::Stop;
 use super::*;
 use crate::field::Fields;
 use crate::frame_kind::MAX_DATA;
-use crate::opening::Acceptor;
+use crate::handshake::Acceptor;
+use crate::request::measurement::Stop;
 
 /// Time of one round of the pipes.
 const TICK: Duration = Duration::from_millis(1);

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::{Abort, AbortCode};
-use crate::opening::{Acceptor, refusal};
+use crate::handshake::Acceptor;
+use crate::refusal::refusal;
 
 const BONDING: Bonding = Bonding { flows: 4, token: Token([7; 16]) };
 const JOIN: Join = Join { token: Token([7; 16]), index: 2 };
@@ -15,9 +16,9 @@ fn open(bytes: &[u8]) -> Open {
 
 #[test]
 fn the_openings_survive_encoding() {
-    let stream = open(&BONDING.opening());
+    let stream = open(&BONDING.open_frame());
     assert_eq!((stream.request, stream.bonding), (Request::Stream, Some(BONDING)));
-    let join = open(&JOIN.opening());
+    let join = open(&JOIN.open_frame());
     assert_eq!((join.request, join.bonding), (Request::Join(JOIN), None));
 }
 
@@ -45,7 +46,7 @@ fn a_flow_learns_whether_it_has_joined() {
     assert_eq!(joined.iter().position(|joined| *joined), Some(len - 1));
     let refused = JoinAnswer::default().handle_received(&refusal(AbortCode::Refused, "no"));
     assert_eq!(refused, Err(SessionError::PeerAborted(Abort { code: AbortCode::Refused, message: "no".into() })));
-    assert_eq!(JoinAnswer::default().handle_received(&BONDING.opening()), Err(SessionError::NotFarhaul));
+    assert_eq!(JoinAnswer::default().handle_received(&BONDING.open_frame()), Err(SessionError::NotFarhaul));
 }
 
 #[test]
@@ -93,7 +94,7 @@ fn begins(bytes: &[u8], piece: usize) -> (Begun, Vec<u8>) {
 
 #[test]
 fn a_stream_with_flows_is_told_from_bytes_at_the_first_byte_that_differs() {
-    let opening = BONDING.opening();
+    let opening = BONDING.open_frame();
     for piece in [1, 7, opening.len(), 1000] {
         let whole = [&opening[..], b"the stream"].concat();
         assert_eq!(begins(&whole, piece), (Begun::Bonded(BONDING), b"the stream".to_vec()));
@@ -101,7 +102,7 @@ fn a_stream_with_flows_is_told_from_bytes_at_the_first_byte_that_differs() {
         assert_eq!(begins(b"any bytes at all, which are longer than the opening of flows", piece).0, Begun::Bytes);
     }
     // The opening of a copy is bytes to a pipe.
-    let copy = crate::FileSender::push(crate::Push::default()).opening().to_vec();
+    let copy = crate::FileSender::push(crate::Push::default()).first_frame().to_vec();
     assert_eq!(begins(&copy, 1).0, Begun::Bytes);
     assert_eq!(begins(&[], 1), (Begun::Unknown, Vec::new()));
 }

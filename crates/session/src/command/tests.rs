@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::{Abort, AbortCode};
-use crate::opening::{Acceptor, refusal};
+use crate::handshake::Acceptor;
+use crate::refusal::refusal;
 
 use CommandFrame::{Accept, Closed, Ended, Exited};
 use StandardStream::{Error, Input, Output};

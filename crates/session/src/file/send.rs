@@ -9,20 +9,22 @@ mod plan;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::{Change, FileEvent, MAX_EVENTS, Progress, Totals, Unanswered};
-use crate::bond::Bonding;
+use super::{FileEvent, MAX_EVENTS, Progress, Totals, Unanswered};
 use crate::course::Course;
 use crate::error::{Abort, SessionError, Violation};
 use crate::figures::Figures;
 use crate::frame_kind::FrameKind;
 use crate::framing::{Decoder, HEADER_LEN, Piece};
+use crate::handshake::{Accept, INITIAL_CREDIT, Open};
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, OpenDirectories};
 use crate::name_list::{NameList, NameListBuilder};
-use crate::opening::{Accept, INITIAL_CREDIT, Open, Push, Request, put_abort};
+use crate::refusal::put_abort;
+use crate::request::flows::Bonding;
+use crate::request::{Push, Request};
 use crate::rules::{Rules, Skip};
 use crate::sender_request::Unable;
-use crate::store::Source;
+use crate::store::{Change, Source};
 use buffer::{Buffer, MARGIN};
 use content::{Current, Repairs};
 use plan::Plan;
@@ -53,7 +55,7 @@ const WORTHWHILE: usize = BLOCK / 4;
 pub struct FileSender {
     decoder: Decoder,
     /// Unwritten bytes of the first frame.
-    opening: usize,
+    first_frame: usize,
     state: SendState,
 }
 
@@ -194,7 +196,7 @@ impl FileSender {
     }
 
     fn begin(state: SendState) -> Self {
-        Self { decoder: Decoder::default(), opening: state.out.pending().len(), state }
+        Self { decoder: Decoder::default(), first_frame: state.out.pending().len(), state }
     }
 
     /// Takes received bytes and returns how many. If it takes fewer than passed, drain events first.
@@ -225,18 +227,18 @@ impl FileSender {
 
     /// The unwritten part of the first frame, which needs no source. A driver with a source that opens slowly writes it
     /// first.
-    pub fn opening(&self) -> &[u8] {
-        &self.state.out.pending()[..self.opening]
+    pub fn first_frame(&self) -> &[u8] {
+        &self.state.out.pending()[..self.first_frame]
     }
 
-    /// Bytes to write: first the [`opening`](Self::opening), then the source's data as far as credit and the buffer
+    /// Bytes to write: first the [first frame](Self::first_frame), then the source's data as far as credit and the buffer
     /// permit. Later calls may append to them until they are written.
     ///
     /// If there are none, wait for the peer. After [`Chunk::Pending`](crate::Chunk::Pending) or
     /// [`Next::Pending`](crate::Next::Pending), wait for the source too.
     pub fn poll_write<S: Source + ?Sized>(&mut self, source: &mut S) -> &[u8] {
-        if self.opening > 0 {
-            return self.opening();
+        if self.first_frame > 0 {
+            return self.first_frame();
         }
         // Small frames leave together with later data.
         if self.state.out.pending().len() < MARGIN || self.is_over() {
@@ -251,7 +253,7 @@ impl FileSender {
     /// If fewer were pending.
     pub fn handle_written(&mut self, count: usize) {
         self.state.out.handle_written(count);
-        self.opening = self.opening.saturating_sub(count);
+        self.first_frame = self.first_frame.saturating_sub(count);
     }
 
     /// The next event since the last call, oldest first.

@@ -1,9 +1,9 @@
 //! Answers of the file service.
 
+use crate::capabilities::Capabilities;
 use crate::field::{Fields, Malformed};
 use crate::integrity::Digest;
 use crate::manifest::{Mtime, Owner, Stamp};
-use crate::opening::Capabilities;
 use crate::path_rules::Component;
 
 use super::request::{counted_bytes, put_bytes, put_time, read_time};

@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::capabilities::Capabilities;
 use crate::course::Course;
 use crate::error::{Abort, SessionError, Violation};
 use crate::failure::{FailCode, Failure};
 use crate::field::{Fields, Malformed};
 use crate::frame_kind::{FrameKind, MAX_BLOCK};
 use crate::framing::{Decoder, Piece, decode_whole};
+use crate::handshake::{Accept, INITIAL_CREDIT, Open};
 use crate::integrity::Digest;
-use crate::opening::{Accept, Capabilities, INITIAL_CREDIT, Open, Request, put_abort, received_abort};
 use crate::outbox::Outbox;
+use crate::refusal::{put_abort, received_abort};
+use crate::request::Request;
 
 use super::answer::{Answer, FileInfo, FileRange, ListPage, RangeEnd, Written};
 use super::hasher::Hasher;

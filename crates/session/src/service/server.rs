@@ -5,15 +5,17 @@ mod walk;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::capabilities::Capabilities;
 use crate::course::Course;
 use crate::error::{Abort, SessionError, Violation};
 use crate::failure::{FailCode, Failure};
 use crate::field::{Fields, Malformed};
 use crate::frame_kind::{BLOCK_HEADER, FrameKind};
 use crate::framing::{Decoder, Piece, decode_whole};
+use crate::handshake::{Accept, INITIAL_CREDIT, Open};
 use crate::integrity::Digest;
-use crate::opening::{Accept, Capabilities, INITIAL_CREDIT, Open, put_abort, received_abort};
 use crate::outbox::Outbox;
+use crate::refusal::{put_abort, received_abort};
 
 use super::answer::Answer;
 use super::files::Files;

@@ -11,8 +11,8 @@ use farhaul_units::Rng;
 
 use super::*;
 use crate::failure::Failure;
+use crate::handshake::Acceptor;
 use crate::integrity::Digest;
-use crate::opening::Acceptor;
 use crate::path_rules::RelPath;
 use crate::store::MemoryFile;
 

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Chunk, Commit, Ending, KnownChunk, Leftover, Made, Next, Source, Store, Verdict};
+use super::{Change, Chunk, Commit, Ending, KnownChunk, Leftover, Made, Next, Source, Store, Verdict};
 use crate::failure::{FailCode, Failure};
 use crate::figures::Figures;
-use crate::file::Change;
 use crate::integrity::{CHUNK_LEN, Digest, chunk_count};
 use crate::manifest::{Entry, EntryId, EntryKind, Mtime, Properties, ShownPath, Stamp};
 use crate::name_list::{Listed, NameList};

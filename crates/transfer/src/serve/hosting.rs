@@ -87,7 +87,7 @@ impl Hosting<'_> {
     pub(crate) fn begin_to_send(&self, caller: &Caller) -> (FileSender, FileLog, Meter) {
         let (log, meter) = self.log(caller);
         let mut session = FileSender::answer_unable(&caller.open, unable(caller));
-        let answered = caller.answer(session.opening());
+        let answered = caller.answer(session.first_frame());
         session.handle_written(answered);
         (session, log, meter)
     }

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use super::directories::Directory;
-use super::{Change, Committing, GRANT_PART, MAX_KNOWN, RecvPhase, RecvState};
+use super::{Committing, GRANT_PART, MAX_KNOWN, RecvPhase, RecvState};
 use crate::course::Course;
 use crate::error::SessionError;
 use crate::failure::Failure;
 use crate::figures::Figures;
 use crate::file::{FileEvent, Side, put_failed};
 use crate::frame_kind::FrameKind;
+use crate::handshake::INITIAL_CREDIT;
 use crate::manifest::{Entry, EntryId, EntryKind, ShownPath};
-use crate::opening::{INITIAL_CREDIT, put_abort};
-use crate::store::{Commit, Ending, Leftover, Made, Store};
+use crate::refusal::put_abort;
+use crate::store::{Change, Commit, Ending, Leftover, Made, Store};
 
 impl RecvState {
     /// No more entries come in the directories deeper than `depth`.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Change, Committing, RecvPhase, RecvState};
+use super::{Committing, RecvPhase, RecvState};
 use crate::error::{SessionError, Violation};
 use crate::failure::{FailCode, Failure};
 use crate::field::Malformed;
@@ -13,7 +13,7 @@ use crate::frame_kind::{FrameKind, MAX_SMALL};
 use crate::framing::decode_whole;
 use crate::integrity::{CHUNK_LEN, ChunkDigest, ChunkDigests, ChunkHasher, Digest, chunk_count, chunk_range};
 use crate::manifest::{Entry, EntryId, Mtime, ShownPath};
-use crate::store::{Leftover, Store};
+use crate::store::{Change, Leftover, Store};
 
 /// Most damaged chunks that one frame names. The others come in the next attempt.
 const MAX_NAMED: usize = (MAX_SMALL - 8) / 8;

@@ -12,8 +12,9 @@ use crate::figures::Figures;
 use crate::file::{FileEvent, Side, Totals};
 use crate::frame_kind::FrameKind;
 use crate::framing::decode_whole;
+use crate::handshake::Accept;
 use crate::manifest::{Entry, EntryId, EntryKind, ShownPath};
-use crate::opening::{Accept, received_abort};
+use crate::refusal::received_abort;
 use crate::sender_request::Unable;
 use crate::store::{Store, Verdict};
 

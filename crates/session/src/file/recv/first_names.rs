@@ -8,10 +8,10 @@ use super::RecvState;
 use crate::error::{SessionError, Violation};
 use crate::failure::{FailCode, Failure};
 use crate::field::Fields;
-use crate::file::Change;
 use crate::manifest::{Entry, EntryId};
 use crate::path_rules::RelPath;
 use crate::scratch::Records;
+use crate::store::Change;
 use crate::store::{Commit, Store};
 
 /// A record: number of the entry, place and length of its path, whether the file failed.

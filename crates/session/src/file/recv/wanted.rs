@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::manifest::{Entry, EntryKind};
 use crate::name_list::{Listed, NameList};
-use crate::opening::Pull;
 use crate::path_rules::{Component, RelPath};
 use crate::pattern::Pattern;
+use crate::request::Pull;
 
 #[derive(Debug)]
 pub(super) struct Wanted {

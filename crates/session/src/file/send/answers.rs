@@ -10,12 +10,14 @@ use crate::error::{SessionError, Violation};
 use crate::failure::Failure;
 use crate::field::Malformed;
 use crate::figures::Figures;
-use crate::file::{Change, FileEvent, MAX_ATTEMPTS, Side, decode_failed, entry_id};
+use crate::file::{FileEvent, MAX_ATTEMPTS, Side, decode_failed, entry_id};
 use crate::frame_kind::FrameKind;
 use crate::framing::decode_whole;
+use crate::handshake::Accept;
 use crate::integrity::{ChunkDigest, Digest};
 use crate::manifest::{EntryId, EntryKind, ShownPath};
-use crate::opening::{Accept, received_abort};
+use crate::refusal::received_abort;
+use crate::store::Change;
 
 /// Most files with claimed chunks without their last answer. A store of this project has 64.
 const MAX_CLAIMED: usize = 256;

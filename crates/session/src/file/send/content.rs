@@ -7,13 +7,13 @@ use super::buffer::MARGIN;
 use super::plan::{Plan, Step};
 use super::{BLOCK, Pending, SendState, Stage, WORTHWHILE};
 use crate::failure::{FailCode, Failure};
-use crate::file::{Change, FileEvent, MAX_ATTEMPTS, Side, put_failed};
+use crate::file::{FileEvent, MAX_ATTEMPTS, Side, put_failed};
 use crate::frame_kind::FrameKind;
 use crate::framing::{HEADER_LEN, header, put_frame};
+use crate::handshake::INITIAL_CREDIT;
 use crate::integrity::{CHUNK_LEN, ChunkDigest, ChunkDigests, ChunkHasher, Digest, chunk_range};
 use crate::manifest::{Entry, EntryId, ShownPath, Stamp};
-use crate::opening::INITIAL_CREDIT;
-use crate::store::{Chunk, Source};
+use crate::store::{Change, Chunk, Source};
 
 /// The file whose content is being sent.
 #[derive(Debug)]

@@ -6,11 +6,11 @@ use super::{Names, Pending, SendPhase, SendState, Stage};
 use crate::course::Course;
 use crate::failure::{FailCode, Failure};
 use crate::figures::Figures;
-use crate::file::{Change, FileEvent, MAX_EVENTS, MAX_PENDING, MAX_WORK, Side};
+use crate::file::{FileEvent, MAX_EVENTS, MAX_PENDING, MAX_WORK, Side};
 use crate::frame_kind::FrameKind;
 use crate::framing::put_frame;
 use crate::manifest::{Entry, EntryId, EntryKind, ShownPath};
-use crate::store::{Next, Source};
+use crate::store::{Change, Next, Source};
 
 /// Entries between two pieces of content. A slow directory delays content by no more than these.
 const ENTRIES_BETWEEN: u32 = 64;

@@ -1,18 +1,19 @@
 //! What a peer makes this side remember, fed with ten times what is kept.
 
-use super::super::{Change, FileReceiver, FileSender, MAX_PENDING, MAX_PENDING_WEIGHT, MAX_WORK, ReceiveLimits};
+use super::super::{FileReceiver, FileSender, MAX_PENDING, MAX_PENDING_WEIGHT, MAX_WORK, ReceiveLimits};
 use super::path;
 use crate::error::{SessionError, Violation};
 use crate::failure::{FailCode, Failure};
 use crate::frame_kind::FrameKind;
 use crate::framing::put_frame;
+use crate::handshake::Open;
 use crate::integrity::{CHUNK_LEN, Digest};
 use crate::manifest::{Attribute, Entry, EntryId, EntryKind, Mtime, Properties, Stamp};
-use crate::opening::{Open, Push, Request};
 use crate::path_rules::RelPath;
+use crate::request::{Push, Request};
 use crate::rules::{Kept, Rules};
 use crate::scratch::{MemoryScratch, Scratch};
-use crate::store::{Chunk, Commit, KnownChunk, Leftover, Made, Next, Source, Store, Verdict};
+use crate::store::{Change, Chunk, Commit, KnownChunk, Leftover, Made, Next, Source, Store, Verdict};
 
 /// Attributes as long as those of the attack.
 const LONG: usize = 60_000;

@@ -8,10 +8,11 @@ use crate::error::{SessionError, Violation};
 use crate::file::{FileReceiver, FileSender, ReceiveLimits};
 use crate::frame_kind::FrameKind;
 use crate::framing::put_frame;
+use crate::handshake::{Accept, Open};
 use crate::manifest::{Entry, EntryKind, Mtime};
 use crate::name_list::NameListBuilder;
-use crate::opening::{Accept, Open, Pull, Request, RequestError};
 use crate::path_rules::RelPath;
+use crate::request::{Pull, Request, RequestError};
 use crate::store::{MemorySource, MemoryStore};
 
 const LIMITS: ReceiveLimits =

@@ -3,15 +3,16 @@
 use super::pair::{Pipes, Seen, pull};
 use super::{path, tree};
 use crate::failure::FailCode;
-use crate::file::{Change, FileEvent, FileReceiver, ReceiveLimits, Totals, put_failed};
+use crate::file::{FileEvent, FileReceiver, ReceiveLimits, Totals, put_failed};
 use crate::frame_kind::FrameKind;
 use crate::framing::put_frame;
+use crate::handshake::Open;
 use crate::integrity::CHUNK_LEN;
 use crate::manifest::{Entry, EntryId, EntryKind, Mtime, Properties};
-use crate::opening::{Open, Pull, Push, Request};
 use crate::path_rules::RelPath;
+use crate::request::{Pull, Push, Request};
 use crate::rules::{Kept, Rules, Skip};
-use crate::store::{MemoryFile, MemorySource, MemoryStore};
+use crate::store::{Change, MemoryFile, MemorySource, MemoryStore};
 
 const CHUNK: usize = CHUNK_LEN as usize;
 

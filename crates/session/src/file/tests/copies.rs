@@ -6,9 +6,10 @@ use super::pair::{Pipes, Seen, pull, push};
 use super::{path, said, tree};
 use crate::figures::Figures;
 use crate::file::{FileEvent, FileReceiver, FileSender, ReceiveLimits, Totals};
+use crate::handshake::Acceptor;
 use crate::integrity::Digest;
-use crate::opening::{Acceptor, Pull, Push};
 use crate::path_rules::RelPath;
+use crate::request::{Pull, Push};
 use crate::store::{MemoryFile, MemorySource, MemoryStore};
 
 const LIMITS: ReceiveLimits =

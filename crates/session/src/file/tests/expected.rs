@@ -3,8 +3,9 @@
 use super::pair::{Pipes, Seen, pull, push};
 use super::{path, tree};
 use crate::file::{FileEvent, FileReceiver, FileSender, ReceiveLimits, WAITS_FOR_SPACE};
-use crate::opening::{Accept, Acceptor, Pull, Push};
+use crate::handshake::{Accept, Acceptor};
 use crate::path_rules::RelPath;
+use crate::request::{Pull, Push};
 use crate::rules::Rules;
 use crate::sender_request::Unable;
 use crate::store::{MemorySource, MemoryStore};
@@ -53,7 +54,7 @@ fn a_sender_tells_what_it_cannot_do_of_what_it_was_asked_for() {
         let mut receiver = FileReceiver::pull(request, ReceiveLimits::default()).unwrap();
         let (_, open) = Acceptor::new().handle_received(receiver.poll_write()).unwrap();
         let sender = FileSender::answer_unable(&open.unwrap(), unable);
-        receiver.handle_received(&mut MemoryStore::default(), sender.opening()).unwrap();
+        receiver.handle_received(&mut MemoryStore::default(), sender.first_frame()).unwrap();
         let events: Vec<_> = std::iter::from_fn(|| receiver.poll_event()).collect();
         let told = unable.is_any().then_some(FileEvent::Unable(unable));
         assert_eq!(events, [FileEvent::Accepted].into_iter().chain(told).collect::<Vec<_>>());

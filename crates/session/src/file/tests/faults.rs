@@ -5,8 +5,9 @@ use super::{path, said, tree};
 use crate::error::{Abort, AbortCode, SessionError};
 use crate::failure::{FailCode, Failure};
 use crate::file::{FileEvent, FileReceiver, FileSender, ReceiveLimits, Side};
+use crate::handshake::Acceptor;
 use crate::manifest::ShownPath;
-use crate::opening::{Acceptor, Pull, Push};
+use crate::request::{Pull, Push};
 use crate::store::{Ending, MemorySource, MemoryStore};
 
 fn limits() -> ReceiveLimits {
@@ -165,7 +166,7 @@ fn a_full_disk_ends_the_session_and_keeps_the_partial_file() {
 fn files_complete_when_the_peer_left_count() {
     let mut source = MemorySource::new(tree(&[("a", 10), ("b", 200_000)]));
     let mut sender = FileSender::push(Push::default());
-    let mut bytes = sender.opening().to_vec();
+    let mut bytes = sender.first_frame().to_vec();
     sender.handle_written(bytes.len());
     bytes.extend(said(&mut sender, &mut source));
     bytes.truncate(50_000);
@@ -189,7 +190,7 @@ fn files_complete_when_the_peer_left_count() {
 fn a_peer_that_leaves_is_no_success_and_partial_files_stay() {
     let mut source = MemorySource::new(tree(&[("a", 100_000)]));
     let mut sender = FileSender::push(Push::default());
-    let mut bytes = sender.opening().to_vec();
+    let mut bytes = sender.first_frame().to_vec();
     sender.handle_written(bytes.len());
     bytes.extend(said(&mut sender, &mut source));
     bytes.truncate(50_000);
@@ -208,7 +209,7 @@ fn a_peer_that_leaves_is_no_success_and_partial_files_stay() {
 fn a_cancelled_side_tells_the_other() {
     let mut source = MemorySource::new(tree(&[("a", 900_000)]));
     let mut sender = FileSender::push(Push::default());
-    let mut bytes = sender.opening().to_vec();
+    let mut bytes = sender.first_frame().to_vec();
     sender.handle_written(bytes.len());
     let piece = sender.poll_write(&mut source).to_vec();
     sender.handle_written(piece.len());

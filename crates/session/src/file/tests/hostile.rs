@@ -6,10 +6,11 @@ use crate::figures::Figures;
 use crate::file::{FileReceiver, FileSender, ReceiveLimits};
 use crate::frame_kind::FrameKind;
 use crate::framing::put_frame;
+use crate::handshake::{Accept, Open};
 use crate::integrity::{ChunkDigest, Digest};
 use crate::manifest::{Entry, EntryKind, Mtime};
-use crate::opening::{Accept, Open, Pull, Push, Request};
 use crate::path_rules::RelPath;
+use crate::request::{Pull, Push, Request};
 use crate::store::{MemoryFile, MemorySource, MemoryStore};
 
 /// Frames of a hostile peer.

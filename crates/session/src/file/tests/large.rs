@@ -3,9 +3,10 @@
 use super::path;
 use crate::failure::Failure;
 use crate::file::{FileEvent, FileReceiver, FileSender, ReceiveLimits};
+use crate::handshake::Acceptor;
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, EntryKind, Mtime, Stamp};
-use crate::opening::{Acceptor, Push};
+use crate::request::Push;
 use crate::store::{Chunk, Commit, Leftover, Made, Next, Source, Store};
 
 /// Beyond 4 GiB, and no multiple of anything.
@@ -89,7 +90,7 @@ impl Store for Counted {
 fn a_file_of_more_than_four_gibibytes_arrives_whole_and_verified() {
     let (mut source, mut store) = (Numbered { given: false }, Counted::default());
     let mut sender = FileSender::push(Push::default());
-    let (count, open) = Acceptor::new().handle_received(sender.opening()).unwrap();
+    let (count, open) = Acceptor::new().handle_received(sender.first_frame()).unwrap();
     sender.handle_written(count);
     let mut receiver = FileReceiver::answer(&open.expect("it comes whole"), ReceiveLimits::default());
     while !sender.is_over() {

@@ -8,7 +8,8 @@ use super::super::{FileEvent, FileReceiver, FileSender, ReceiveLimits, Side, Tot
 use crate::error::SessionError;
 use crate::failure::FailCode;
 use crate::figures::Figures;
-use crate::opening::{Acceptor, Open, Pull, Push, Request};
+use crate::handshake::{Acceptor, Open};
+use crate::request::{Pull, Push, Request};
 use crate::rules::{Kept, Rules};
 use crate::store::{MemorySource, MemoryStore};
 
@@ -93,7 +94,7 @@ pub(super) fn pull(
     assert_eq!(opening.is_empty(), request.names.is_none(), "names follow the opening");
     for byte in &opening {
         let pending = sender.poll_write(source).len();
-        assert_eq!(pending, sender.opening().len(), "nothing is announced before all names are there");
+        assert_eq!(pending, sender.first_frame().len(), "nothing is announced before all names are there");
         sender.handle_received(std::slice::from_ref(byte)).unwrap();
     }
     run(sender, receiver, (source, store), pipes, Vec::new())
@@ -138,8 +139,8 @@ pub(super) fn push_damaged(
     let mut sender = FileSender::push(Push::default());
     let mut opening = Vec::new();
     let open = read_open(&mut opening, |bytes| {
-        bytes.extend_from_slice(sender.opening());
-        let count = sender.opening().len();
+        bytes.extend_from_slice(sender.first_frame());
+        let count = sender.first_frame().len();
         sender.handle_written(count);
     });
     let receiver = FileReceiver::answer(&open, limits);

@@ -5,13 +5,13 @@ use proptest::prelude::*;
 use super::pair::{EMPTY_DIGEST, Pipes, Seen, pull, push, push_damaged};
 use super::{path, tree};
 use crate::failure::FailCode;
-use crate::file::{Change, FileEvent, ReceiveLimits, Side, Totals};
+use crate::file::{FileEvent, ReceiveLimits, Side, Totals};
 use crate::integrity::CHUNK_LEN;
 use crate::manifest::{EntryId, EntryKind, Properties};
-use crate::opening::{Pull, Push};
 use crate::path_rules::RelPath;
+use crate::request::{Pull, Push};
 use crate::rules::{Kept, Rules};
-use crate::store::{MemoryFile, MemorySource, MemoryStore};
+use crate::store::{Change, MemoryFile, MemorySource, MemoryStore};
 
 const CHUNK: usize = CHUNK_LEN as usize;
 
@@ -269,7 +269,7 @@ fn a_push_says_its_rules() {
     let rules = Rules { keep: Kept::ALL, delete: Some(3), ..Rules::default() };
     let push = Push { rules: rules.clone(), ..Push::default() };
     let sender = crate::FileSender::push(push);
-    let (_, open) = crate::Acceptor::new().handle_received(sender.opening()).unwrap();
+    let (_, open) = crate::Acceptor::new().handle_received(sender.first_frame()).unwrap();
     assert!(matches!(open.unwrap().request, crate::Request::Push(Push { rules: its, .. }) if its == rules));
 }
 

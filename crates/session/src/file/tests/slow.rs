@@ -9,10 +9,11 @@ use farhaul_units::{Duration, Instant};
 use super::{path, tree};
 use crate::failure::Failure;
 use crate::file::{FileEvent, FileReceiver, FileSender, ReceiveLimits, Totals};
+use crate::handshake::{Acceptor, Open};
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, Stamp};
-use crate::opening::{Acceptor, Open, Pull, Push};
 use crate::path_rules::RelPath;
+use crate::request::{Pull, Push};
 use crate::store::{Chunk, Commit, Leftover, Made, MemorySource, MemoryStore, Next, Source, Store, Verdict};
 
 /// One-way delay.

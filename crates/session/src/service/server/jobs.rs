@@ -1,9 +1,9 @@
 //! The requests that a server works on, each for one turn at a time.
 
+use crate::capabilities::Capabilities;
 use crate::failure::{FailCode, Failure};
 use crate::frame_kind::{MAX_BLOCK, MAX_CONTROL};
 use crate::integrity::Digest;
-use crate::opening::Capabilities;
 use crate::path_rules::RelPath;
 use crate::service::answer::{Answer, ListPage, RangeEnd, Written};
 use crate::service::files::{Files, Finished, Progressing};

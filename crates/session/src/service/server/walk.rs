@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
+use crate::capabilities::Capabilities;
 use crate::failure::{FailCode, Failure};
 use crate::frame_kind::MAX_BLOCK;
-use crate::opening::Capabilities;
 use crate::path_rules::{Component, RelPath};
 use crate::service::answer::{Answer, ListPage, ListedEntry, NodeKind};
 use crate::service::files::Files;

@@ -5,8 +5,8 @@ use crate::error::{SessionError, Violation};
 use crate::failure::FailCode;
 use crate::frame_kind::FrameKind;
 use crate::framing::put_frame;
+use crate::handshake::Accept;
 use crate::manifest::Stamp;
-use crate::opening::Accept;
 use crate::service::answer::{FileVersion, RangeEnd};
 
 fn frame(kind: FrameKind, parts: &[&[u8]]) -> Vec<u8> {

@@ -1,10 +1,11 @@
 //! Each kind of request, and its answer.
 
 use super::*;
+use crate::capabilities::Capabilities;
 use crate::failure::FailCode;
 use crate::field::Fields;
+use crate::handshake::Open;
 use crate::manifest::{Mtime, Owner, Properties};
-use crate::opening::{Capabilities, Open};
 
 fn code(answer: Result<Answer, Failure>) -> FailCode {
     answer.unwrap_err().code

@@ -4,7 +4,7 @@ use super::*;
 use crate::failure::FailCode;
 use crate::frame_kind::FrameKind;
 use crate::framing::put_frame;
-use crate::opening::Accept;
+use crate::handshake::Accept;
 
 fn list(at: &str, depth: u32, from: TreeCursor, most: u32) -> FileRequest {
     FileRequest::ListTree(ListTree { place: place(at), depth, from, most })

@@ -3,7 +3,7 @@
 use super::*;
 use crate::failure::FailCode;
 use crate::frame_kind::MAX_BLOCK;
-use crate::opening::Accept;
+use crate::handshake::Accept;
 
 /// Bytes of the reads below.
 const LARGE: usize = 8 << 20;

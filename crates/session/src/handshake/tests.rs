@@ -1,8 +1,16 @@
+use std::sync::Arc;
+
 use farhaul_units::Rate;
 use proptest::prelude::*;
 
 use super::*;
-use crate::bench::spec::{Direction, Stop};
+use crate::error::AbortCode;
+use crate::path_rules::RelPath;
+use crate::refusal::{MAX_REFUSAL, received_abort, refusal, refusal_in, refusal_of};
+use crate::request::measurement::{BenchSpec, Direction, Stop};
+use crate::request::{Pull, Push, RequestError};
+use crate::rules::Rules;
+use crate::sender_request::SenderSettings;
 
 fn accept(bytes: &[u8]) -> Result<Open, SessionError> {
     let mut acceptor = Acceptor::new();
