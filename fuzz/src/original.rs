@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use farhaul_protocols::original::OriginalSession;
+use farhaul_originals::OriginalSession;
 use farhaul_units::Instant;
 
 /// The next datagrams, of a file whose bytes are all 1 if the session holds none.

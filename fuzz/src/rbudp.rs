@@ -1,9 +1,9 @@
 //! Sessions with original RBUDP programs, each fed with what a peer could send, and both with one another.
 
 use bolero::check;
+use farhaul_originals::rbudp::{PORT, ReceivingSession, SendingSession, Terms};
+use farhaul_originals::{Arrival, OriginalSession};
 use farhaul_proto::ChannelEnd;
-use farhaul_protocols::original::{Arrival, OriginalSession};
-use farhaul_protocols::rbudp::original::{PORT, ReceivingSession, SendingSession, Terms};
 use farhaul_units::{Duration, Instant, Rng};
 
 use crate::original::train;

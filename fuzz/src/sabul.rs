@@ -1,10 +1,10 @@
 //! SABUL: its decoders, and both sessions with peers that send anything.
 
 use bolero::check;
+use farhaul_originals::OriginalSession;
+use farhaul_originals::sabul::{PORT, Receiver, Sender};
 use farhaul_proto::{ChannelEnd, Config, Entropy, Totals};
-use farhaul_protocols::original::OriginalSession;
 use farhaul_protocols::sabul::Options;
-use farhaul_protocols::sabul::original::{PORT, Receiver, Sender};
 use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::sabul::{self as wire, DecimalSeq, MAX_LOSSES, OPTIONS_LEN, Record};
 

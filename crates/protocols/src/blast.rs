@@ -15,8 +15,8 @@
 //! each direction, credit, proof that UDP gets through, the end. So every blast protocol carries the same copies and
 //! measurements as UDT. Small writes travel on the control channel, and bulk by datagrams (departures D150 to D154).
 //!
-//! Programs that only speak an original protocol need no such connection. For them each protocol has a module
-//! `original`, which uses the same engines.
+//! Programs that only speak an original protocol need no such connection. The crate `farhaul-originals` has their dialogues,
+//! over the same engines.
 //!
 //! | part | owns |
 //! | --- | --- |
@@ -36,7 +36,7 @@
 
 mod channel_liveness;
 mod duplex;
-pub(crate) mod engine;
+pub mod engine;
 mod established;
 mod frame_channel;
 mod frames;
@@ -47,10 +47,10 @@ mod outgoing;
 pub(crate) mod partial;
 mod path_validation;
 pub(crate) mod rate;
-pub(crate) mod receiving;
+pub mod receiving;
 mod registered;
 pub(crate) mod send_buffer;
-pub(crate) mod sending;
+pub mod sending;
 pub(crate) mod settings;
 mod tags;
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The protocols of the papers beside UDT, and the registry of all protocols by name.
+//! The protocols of the papers beside UDT, and the registry of all protocols by name. Unstable: the library re-exports what
+//! its users may rely on.
 //!
 //! Each protocol is a folder that implements the traits of [`farhaul_proto`], and a row of the [`registry`]. The core does not
 //! know any of them.
@@ -6,21 +7,19 @@
 //! | module | owns |
 //! | --- | --- |
 //! | [`registry`] | every protocol by name, with its options: [`Protocol`] |
-//! | `blast` | the connection that the protocols for dedicated channels share: data by UDP, control by a reliable channel |
-//! | [`original`] | the contract of the dialogues with original programs |
-//! | [`rbudp`] | RBUDP: options, model, and the dialogues of the original programs |
-//! | [`tsunami`] | Tsunami, between Farhaul ends and with programs of tsunami-udp |
-//! | [`sabul`] | SABUL, between Farhaul ends and with programs of release 2.1 |
+//! | [`blast`] | the connection that the protocols for dedicated channels share: data by UDP, control by a reliable channel |
+//! | [`rbudp`] | RBUDP: options, model, engines |
+//! | [`tsunami`] | Tsunami: options, engines, the parts of its rules |
+//! | [`sabul`] | SABUL: options, engines |
 //! | `hurricane`, `fobs` | the engines of two more |
 //! | `repair_list` | reported losses with a memory of repairs |
 //! | [`udt2004`] | the protocol of the 2004 paper |
 #![forbid(unsafe_code)]
 
-mod blast;
+pub mod blast;
 mod entry;
 mod fobs;
 mod hurricane;
-pub mod original;
 pub mod rbudp;
 pub mod registry;
 mod repair_list;

@@ -15,8 +15,7 @@
 //! | --- | --- |
 //! | [`Options`] | blast, rate, payload and spacing |
 //! | [`Model`] | the goodput that follows from rate, RTT and blast |
-//! | `sender`, `receiver` | the engines: stream mode of the QUANTA programs (`paper:survey` §2.1) |
-//! | [`original`] | the dialogues of those programs, over the same engines |
+//! | [`sender`], [`receiver`] | the engines: stream mode of the QUANTA programs (`paper:survey` §2.1) |
 //!
 //! Between Farhaul ends the numbers of packets run on from blast to blast. So a late packet of one blast is never taken
 //! for data of the next, as it is in the original. Files may be larger than memory because blasts follow one another.
@@ -24,13 +23,12 @@
 
 mod model;
 mod options;
-pub mod original;
-mod receiver;
-mod sender;
+pub mod receiver;
+pub mod sender;
 mod settings;
 
 pub use model::Model;
-pub use options::{BlastSize, Options, Spacing};
+pub use options::{BlastSize, MIN_PAYLOAD, Options, Spacing};
 
 use farhaul_units::SeqNo;
 use farhaul_wire::blast::TAG_LEN;
@@ -76,11 +74,16 @@ impl engine::Protocol for Rbudp {
 
 /// How a stream is divided into blasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Division {
+pub enum Division {
     /// The sender announces the length of each blast, and a length of zero ends the stream.
     Stream,
     /// Both sides know the size. Blasts of at most `most` bytes follow without announcement until none are left.
-    File { left: u64, most: u64 },
+    File {
+        /// Bytes that are left of the file.
+        left: u64,
+        /// Most bytes of a blast.
+        most: u64,
+    },
 }
 
 impl Division {

@@ -14,22 +14,20 @@
 //! | part | owns |
 //! | --- | --- |
 //! | [`Options`] | the choices of an endpoint |
-//! | `sender`, `receiver` | the two engines |
+//! | [`sender`], [`receiver`] | the two engines |
 //! | `reports`, `repair_time` | the receiver's list of losses, when each was reported, and when again |
 //! | `rate` | the laws, and our start |
 //! | `numbering` | numbers of the wire and of the buffers |
-//! | [`original`] | sessions with programs of release 2.1 |
 //!
 //! Sources: the program of release 2.1, paper:sabul-tr-2002 and paper:sabul-rate-2002. Two rules differ between Farhaul
 //! ends, and [options](Options) restore them: [`Start`] and [`Repairs`].
 
 mod numbering;
-pub mod original;
 mod rate;
-mod receiver;
+pub mod receiver;
 mod repair_time;
 mod reports;
-mod sender;
+pub mod sender;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -104,7 +102,8 @@ impl Options {
         syn.clamp(*SYN_RANGE.start(), *SYN_RANGE.end())
     }
 
-    fn window(&self) -> u32 {
+    /// Packets that may be unacknowledged, within the bounds.
+    pub fn window(&self) -> u32 {
         self.window.clamp(1, MAX_WINDOW)
     }
 }
@@ -131,7 +130,7 @@ impl Generation {
 
     /// Time between two SYN records. The law of release 2.0 runs at each: once a second by its report. The other laws
     /// have a clock of their own or none, so the interval of release 2.1 does.
-    const fn syn(self) -> Duration {
+    pub const fn syn(self) -> Duration {
         match self {
             Self::May2002 => Duration::from_secs(1),
             _ => Duration::from_millis(10),

@@ -24,17 +24,16 @@
 //! | delay in whole microseconds, headers not counted | exact, headers counted | 1 Gbit/s with blocks of 1458 bytes became 1.09 Gbit/s |
 //! | a rate set by the user | found, unless it is set | nobody must tune |
 //!
-//! [`original`] speaks to programs of tsunami-udp.
+//! The crate `farhaul-originals` speaks to programs of tsunami-udp, by the same rules.
 
-mod delay;
-mod error_rate;
-mod horizon;
+pub mod delay;
+pub mod error_rate;
+pub mod horizon;
 mod lately;
-pub mod original;
 mod receiver;
 mod sender;
 mod settings;
-mod silence;
+pub mod silence;
 
 #[cfg(test)]
 mod tests;
@@ -47,13 +46,13 @@ use crate::blast::rate::RateChoice;
 use farhaul_proto::error::PeerMisbehaved;
 
 /// The number of the first block.
-const FIRST_BLOCK: SeqNo = SeqNo::new(1);
+pub const FIRST_BLOCK: SeqNo = SeqNo::new(1);
 /// Blocks between two looks at what is missing (tsunami-udp 1.1; paper:survey, Tsunami).
-const ROUND_BLOCKS: u32 = 50;
+pub const ROUND_BLOCKS: u32 = 50;
 /// Shortest time between two reports of the error rate, and by the original's rule between requests (tsunami-udp 1.1).
-const REPORT_SPACING: Duration = Duration::from_millis(350);
+pub const REPORT_SPACING: Duration = Duration::from_millis(350);
 /// Most requests at once, and the number of missing blocks at which the original restarts (tsunami-udp 1.1).
-const MAX_REQUESTS: u32 = 2_048;
+pub const MAX_REQUESTS: u32 = 2_048;
 
 /// The settings of Tsunami.
 #[derive(Clone, Copy, Debug, PartialEq)]

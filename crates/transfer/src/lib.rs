@@ -18,7 +18,6 @@
 //! | [`remote`] | the program on a remote host, which ssh starts for one copy or command |
 //! | [`bond`] | one stream over several connections |
 //! | [`session`] | how a sans-IO session runs on a stream, and its measurements |
-//! | [`original`] | sessions with the original programs of Tsunami, RBUDP and SABUL |
 //! | [`lists`] | lists and settings that people write |
 //! | [`limit`], [`report`] | what limited a transfer, amounts, times and rates |
 //! | [`connect`], [`control`], [`quota`], [`text`] | connecting, the control stream beside a copy, lines that anybody can cause, words for people |
@@ -35,7 +34,6 @@ mod files;
 pub mod limit;
 mod location;
 pub mod manifest_file;
-pub mod original;
 mod processor;
 pub mod quota;
 pub mod remote;

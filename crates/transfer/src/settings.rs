@@ -192,7 +192,7 @@ impl Settings {
 
     /// Whether several connections can carry one stream: only those of UDT4 share a path fairly with each other.
     pub fn has_flows(&self) -> bool {
-        self.protocol.entry().name == farhaul_protocols::registry::protocols()[0].name
+        self.protocol.entry().name == Protocol::default().entry().name
     }
 
     /// Time for the first answer of a peer, once it is connected.

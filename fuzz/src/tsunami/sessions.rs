@@ -1,10 +1,10 @@
 //! Sessions that begin in any state of the dialogue, fed with bytes, records, datagrams and time.
 
-use farhaul_proto::ChannelEnd;
-use farhaul_protocols::original::{Arrival, OriginalSession};
-use farhaul_protocols::tsunami::original::{
+use farhaul_originals::tsunami::{
     Client, ClientEvent, ClientOptions, Listed, Losses, Server, ServerEvent, ServerOptions,
 };
+use farhaul_originals::{Arrival, OriginalSession};
+use farhaul_proto::ChannelEnd;
 use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::tsunami::{HEADER_LEN, Header, Kind, PORT, Parameters, Proof, REVISION, Ratio, Request, Sizes};
 

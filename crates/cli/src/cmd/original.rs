@@ -6,7 +6,7 @@ mod meanwhile;
 pub(super) mod pipe;
 pub(super) mod serve;
 
-use farhaul_transfer::original::{Progress, Stop};
+use farhaul_originals::{Progress, Stop};
 use farhaul_transfer::report::{Direction, Report};
 use farhaul_transfer::session::measure::Meter;
 

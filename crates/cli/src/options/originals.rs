@@ -2,8 +2,8 @@
 
 use clap::ValueEnum;
 use farhaul::Protocol;
-use farhaul_transfer::original::rbudp::original::{PAYLOAD, Terms};
-use farhaul_transfer::original::tsunami::original::{ClientOptions, ServerOptions};
+use farhaul_originals::rbudp::{PAYLOAD, Terms};
+use farhaul_originals::tsunami::{ClientOptions, ServerOptions};
 use farhaul_units::ByteSize;
 
 use super::Transport;

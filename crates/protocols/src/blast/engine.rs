@@ -16,7 +16,7 @@ use farhaul_proto::error::PeerMisbehaved;
 use farhaul_proto::stats::Stats;
 
 /// A blast protocol.
-pub(crate) trait Protocol: fmt::Debug + 'static {
+pub trait Protocol: fmt::Debug + 'static {
     /// Its settings.
     type Options: Clone + fmt::Debug + Send;
     /// The sending end of its data.
@@ -43,31 +43,31 @@ pub(crate) trait Protocol: fmt::Debug + 'static {
 }
 
 /// The facts that an engine begins with.
-pub(crate) struct Setup<'a> {
+pub struct Setup<'a> {
     /// The settings that all protocols share.
-    pub(crate) config: &'a Config,
+    pub config: &'a Config,
     /// Most bytes of a datagram, tag included: both sides agreed on it.
-    pub(crate) datagram: usize,
+    pub datagram: usize,
     /// The prefix of each datagram.
-    pub(crate) prefix: Prefix,
+    pub prefix: Prefix,
     /// The RTT of the channel's opening.
-    pub(crate) round_trip: Duration,
-    pub(crate) now: Instant,
+    pub round_trip: Duration,
+    /// The time at which it begins.
+    pub now: Instant,
     /// Randomness of this engine alone.
-    #[expect(dead_code, reason = "no engine so far draws, and the seeds of others depend on its place")]
-    pub(crate) rng: Rng,
+    pub rng: Rng,
 }
 
 impl Setup<'_> {
     /// Most payload bytes of a datagram with `header` bytes between prefix and payload.
-    pub(crate) fn payload_size(&self, header: usize) -> usize {
-        self.datagram.saturating_sub(self.prefix.len() + header).max(1)
+    pub fn payload_size(&self, header: usize) -> usize {
+        self.datagram.saturating_sub(self.prefix.length() + header).max(1)
     }
 }
 
 /// The prefix of each datagram of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Prefix {
+pub enum Prefix {
     /// The tag that the peer named.
     Tag(Tag),
     /// Nothing: the peer is an original program.
@@ -76,7 +76,7 @@ pub(crate) enum Prefix {
 
 impl Prefix {
     /// Its bytes on the wire.
-    pub(crate) const fn len(self) -> usize {
+    pub const fn length(self) -> usize {
         match self {
             Self::Tag(_) => TAG_LEN,
             Self::None => 0,
@@ -85,7 +85,7 @@ impl Prefix {
 
     /// The room that a stored packet has for it, filled in if it is a tag. Packets in memory always begin with room for
     /// a tag, so that both kinds of peers share one layout.
-    pub(crate) const fn bytes(self) -> [u8; TAG_LEN] {
+    pub const fn bytes(self) -> [u8; TAG_LEN] {
         match self {
             Self::Tag(tag) => tag.bytes(),
             Self::None => [0; TAG_LEN],
@@ -95,42 +95,42 @@ impl Prefix {
 
 /// Datagrams that an engine wants to send now. [`Sender::emit`] gives their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Departure {
+pub struct Departure {
     /// The number of the first packet, in the protocol's own numbering.
-    pub(crate) first: u64,
+    pub first: u64,
     /// How many packets, at least one.
-    pub(crate) packets: u32,
+    pub packets: u32,
     /// Whether they were sent before.
-    pub(crate) again: bool,
+    pub again: bool,
 }
 
 /// Counts of a peer's receiver, from a feedback frame, and what is known of the path meanwhile. Original programs send
 /// none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Feedback {
+pub struct Feedback {
     /// Datagrams that arrived there so far, duplicates included.
-    pub(crate) datagrams: u64,
+    pub datagrams: u64,
     /// Their bytes, without tags.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// When the last of them reached the peer's computer, by the peer's clock.
-    pub(crate) clock: Duration,
+    pub clock: Duration,
     /// The RTTs of the path.
-    pub(crate) path: RoundTrips,
+    pub path: RoundTrips,
 }
 
 /// The RTTs of a path by recent samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RoundTrips {
+pub struct RoundTrips {
     /// The least one: that of an empty path.
-    pub(crate) least: Duration,
+    pub least: Duration,
     /// The smoothed one.
-    pub(crate) smoothed: Duration,
+    pub smoothed: Duration,
     /// The mean deviation from it.
-    pub(crate) variation: Duration,
+    pub variation: Duration,
 }
 
 /// The sending end of one direction. A protocol brings what differs from the others.
-pub(crate) trait Sender: fmt::Debug + Send {
+pub trait Sender: fmt::Debug + Send {
     /// The part that does not depend on the protocol.
     fn state_mut(&mut self) -> &mut SenderState;
 
@@ -216,7 +216,7 @@ pub(crate) fn take_records<S: Sender + ?Sized>(
 }
 
 /// The receiving end of one direction. A protocol brings what differs from the others.
-pub(crate) trait Receiver: fmt::Debug + Send {
+pub trait Receiver: fmt::Debug + Send {
     /// The part that does not depend on the protocol.
     fn state(&self) -> &ReceiverState;
 

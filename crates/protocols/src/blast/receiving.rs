@@ -13,7 +13,7 @@ const FIELD: MessageField = MessageField { position: Position::Only, in_order: f
 
 /// The state of a receiver that does not depend on the protocol.
 #[derive(Debug)]
-pub(crate) struct ReceiverState {
+pub struct ReceiverState {
     /// The packets of the stream.
     pub(crate) buffer: RecvBuffer,
     /// Most payload bytes of a packet.
@@ -82,6 +82,11 @@ impl ReceiverState {
     pub(crate) fn missing(&self, range: SeqRange) -> impl Iterator<Item = SeqRange> + '_ {
         let beyond = SeqRange::new(range.first.later(self.buffer.end()), range.last);
         self.buffer.missing(range).chain(Some(beyond).filter(|beyond| !beyond.is_empty()))
+    }
+
+    /// Counts a datagram that the host refuses.
+    pub fn count_invalid(&mut self) {
+        self.counts.invalid += 1;
     }
 
     /// Moves bytes in order into `out`, and returns their number.

@@ -72,7 +72,7 @@ impl<const HEADER: usize> SendBuffer<HEADER> {
 
     /// Bytes of a full datagram.
     pub(crate) const fn size(&self) -> usize {
-        self.prefix.len() + HEADER - TAG_LEN + self.store.payload_size()
+        self.prefix.length() + HEADER - TAG_LEN + self.store.payload_size()
     }
 
     /// The packets that left and that the peer is not known to have.
@@ -131,7 +131,7 @@ impl<const HEADER: usize> SendBuffer<HEADER> {
     /// The datagram of a held packet.
     pub(crate) fn datagram(&mut self, number: SeqNo) -> Option<&[u8]> {
         let run = self.store.run(number, 1)?;
-        Some(&run.bytes[TAG_LEN - self.prefix.len()..])
+        Some(&run.bytes[TAG_LEN - self.prefix.length()..])
     }
 
     // ---- the peer has them ----
@@ -188,7 +188,7 @@ mod tests {
         let (round_trip, now, rng) = (Duration::from_millis(10), Instant::ZERO, Rng::new(1));
         let config = Config::default();
         let setup = Setup { config: &config, datagram: 20, prefix, round_trip, now, rng };
-        let mut buffer = SendBuffer::new(FIRST, 20 - prefix.len() - 4, &setup);
+        let mut buffer = SendBuffer::new(FIRST, 20 - prefix.length() - 4, &setup);
         let data: Vec<u8> = (1..=24).collect();
         write(&mut buffer, &data, FIRST);
         buffer

@@ -12,7 +12,7 @@ pub(crate) const MAX_TRAIN_BYTES: usize = 65_507;
 
 /// The state of a sender that does not depend on the protocol.
 #[derive(Debug)]
-pub(crate) struct SenderState {
+pub struct SenderState {
     /// The latest estimate of the RTT.
     pub(crate) round_trip: Duration,
     /// The beginning of a record of the receiver whose end has not arrived.

@@ -7,7 +7,7 @@ use farhaul_proto::consts::IP_UDP_HEADER;
 use farhaul_proto::error::{ControlFault, PeerMisbehaved};
 
 /// Smallest payload. Smaller packets would be nearly all headers, and bitmaps longer than an eighth of the data.
-pub(crate) const MIN_PAYLOAD: u16 = 64;
+pub const MIN_PAYLOAD: u16 = 64;
 /// Longest time of a blast. Nothing is repeated before its end, so a reader waits that long for a lost packet. At an RTT
 /// of 200 ms it costs 2 % of the rate.
 const LONGEST_BLAST: Duration = Duration::from_secs(10);

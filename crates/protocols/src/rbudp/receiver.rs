@@ -20,7 +20,7 @@ const MIN_BUFFER: u64 = 64 << 10;
 
 /// The receiving end of a direction.
 #[derive(Debug)]
-pub(crate) struct Receiver {
+pub struct Receiver {
     state: ReceiverState,
     numbering: Numbering,
     division: Division,
@@ -39,17 +39,18 @@ pub(crate) struct Receiver {
 
 /// Datagrams so far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Datagrams {
-    pub(super) valid: u64,
+pub struct Datagrams {
+    /// Those of the length that their packet has.
+    pub valid: u64,
     /// Those of another length than their packet has.
-    pub(super) foreign: u64,
+    pub foreign: u64,
     /// Payload bytes of the largest of those.
-    pub(super) largest_foreign: usize,
+    pub largest_foreign: usize,
 }
 
 impl Receiver {
     /// A receiver of packets with `payload` bytes.
-    pub(super) fn new(payload: usize, division: Division, setup: Setup<'_>) -> Self {
+    pub fn new(payload: usize, division: Division, setup: Setup<'_>) -> Self {
         let by_memory = packets_in(setup.config.recv_buffer.max(MIN_BUFFER), payload);
         let capacity = by_memory.min(MAX_BLAST_PACKETS) + SHORT_PACKETS;
         let first = first_number(&setup);
@@ -70,33 +71,34 @@ impl Receiver {
     }
 
     /// Whether nothing is under way: a stream may end here, and a file has arrived.
-    pub(super) fn is_between_blasts(&self) -> bool {
+    pub fn is_between_blasts(&self) -> bool {
         let waits = self.blast.is_some() || !self.state.partial.is_empty();
         !waits && !matches!(self.division, Division::File { left: 1.., .. })
     }
 
     /// Whether the sender announced the end of the stream.
-    pub(super) const fn is_ended(&self) -> bool {
+    pub const fn is_ended(&self) -> bool {
         self.ended
     }
 
-    pub(super) const fn datagrams(&self) -> Datagrams {
+    /// The datagrams so far.
+    pub const fn datagrams(&self) -> Datagrams {
         let (foreign, largest_foreign) = (self.foreign, self.largest_foreign);
         Datagrams { valid: self.state.counts.packets, foreign, largest_foreign }
     }
 
     /// Whether a blast waits for the peer, and not for the reader.
-    pub(super) fn awaits_peer(&self) -> bool {
+    pub fn awaits_peer(&self) -> bool {
         self.blast.as_ref().is_some_and(|blast| !blast.awaits_reader(&self.state))
     }
 
     /// Whether the end of the round under way has come.
-    pub(super) fn has_end(&self) -> bool {
+    pub fn has_end(&self) -> bool {
         self.blast.as_ref().is_some_and(Incoming::has_end)
     }
 
     /// Expects the next file of an original's dialogue.
-    pub(super) fn expect(&mut self, now: Instant, division: Division) {
+    pub fn expect(&mut self, now: Instant, division: Division) {
         self.division = division;
         self.begin_of_file(now);
     }

@@ -31,7 +31,7 @@ const SLOWEST: Rate = Rate::from_bits_per_second(1_000);
 
 /// The sending end of a direction.
 #[derive(Debug)]
-pub(crate) struct Sender {
+pub struct Sender {
     state: SenderState,
     supply: Supply,
     options: Options,
@@ -50,21 +50,22 @@ pub(crate) struct Sender {
 
 /// The bitmap of a blast, as far as it was read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bitmap {
-    pub(super) packets: u32,
+pub struct Bitmap {
+    /// Packets of the blast.
+    pub packets: u32,
     /// Bytes of the blast.
-    pub(super) length: u64,
+    pub length: u64,
     /// Bytes of the bitmap that is awaited. The whole last one if none is awaited now.
-    pub(super) read: usize,
+    pub read: usize,
     /// Packets that these bytes report missing.
-    pub(super) missing: u32,
+    pub missing: u32,
     /// The number of bitmaps before this one.
-    pub(super) round: u32,
+    pub round: u32,
 }
 
 impl Sender {
     /// A sender of packets with `payload` bytes.
-    pub(super) fn new(options: &Options, payload: usize, division: Division, setup: Setup<'_>) -> Self {
+    pub fn new(options: &Options, payload: usize, division: Division, setup: Setup<'_>) -> Self {
         let mut pacer = Pacer::default();
         pacer.set_burst_time(match options.spacing {
             Spacing::Bursts => setup.config.burst_time.min(farhaul_proto::pacer::BURST_TIME),
@@ -79,7 +80,7 @@ impl Sender {
             supply: Supply::new(super::first_number(&setup), payload, setup.prefix, division),
             options: options.clone(),
             numbering: setup.prefix.into(),
-            header: setup.prefix.len() + HEADER_LEN,
+            header: setup.prefix.length() + HEADER_LEN,
             send_buffer: setup.config.send_buffer,
             rate: RateControl::of(options.rate, &setup),
             pacer,
@@ -92,18 +93,18 @@ impl Sender {
     }
 
     /// Begins the next file of an original's dialogue. The last one was delivered.
-    pub(super) fn give(&mut self, now: Instant, division: Division) {
+    pub fn give(&mut self, now: Instant, division: Division) {
         self.supply.divide(division);
         self.begin_if_due(now);
     }
 
     /// Whether the file was delivered as a whole.
-    pub(super) fn has_given(&self) -> bool {
+    pub fn has_given(&self) -> bool {
         self.blast.is_none() && self.supply.is_cut_up()
     }
 
     /// Whether the sender waits for a bitmap.
-    pub(super) fn awaits_bitmap(&self) -> bool {
+    pub fn awaits_bitmap(&self) -> bool {
         self.blast.as_ref().is_some_and(|blast| matches!(blast.phase, Phase::Awaiting(_)))
     }
 
@@ -111,7 +112,7 @@ impl Sender {
     ///
     /// # Errors
     /// None is awaited, or no receiver sends it.
-    pub(super) fn take_bitmap(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, PeerMisbehaved> {
+    pub fn take_bitmap(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, PeerMisbehaved> {
         let blast = self.blast.as_mut().ok_or_else(|| PeerMisbehaved::out_of_turn("a bitmap"))?;
         let (used, missing) = blast.read_bitmap(bytes)?;
         if let Some(missing) = missing {
@@ -123,7 +124,7 @@ impl Sender {
     }
 
     /// The bitmap of the blast under way; `None` between two blasts.
-    pub(super) fn bitmap(&self) -> Option<Bitmap> {
+    pub fn bitmap(&self) -> Option<Bitmap> {
         let blast = self.blast.as_ref()?;
         let (read, missing) = match &blast.phase {
             Phase::Awaiting(reader) => (reader.bytes_read(), reader.missing()),
@@ -136,12 +137,12 @@ impl Sender {
     }
 
     /// Bitmaps in a row that reported no new packet.
-    pub(super) const fn fruitless_rounds(&self) -> u32 {
+    pub const fn fruitless_rounds(&self) -> u32 {
         self.fruitless
     }
 
     /// The packets of the blast under way if its bitmaps say that none has arrived.
-    pub(super) fn lost_altogether(&self) -> Option<u32> {
+    pub fn lost_altogether(&self) -> Option<u32> {
         let blast = self.blast.as_ref().filter(|blast| blast.round() > 0)?;
         (blast.missing == blast.cut.packets).then_some(blast.missing)
     }

@@ -41,17 +41,18 @@ const SYN_LINGER: Duration = Duration::from_secs(1);
 
 /// The rules of the peer's sender.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
+pub struct Rules {
     /// Packets that it sends beyond the last acknowledgement.
-    pub(super) window: u32,
+    pub window: u32,
     /// Time between two SYN records.
-    pub(super) syn: Duration,
-    pub(super) repairs: Repairs,
+    pub syn: Duration,
+    /// How many losses it takes at a time.
+    pub repairs: Repairs,
 }
 
 /// The receiving end of one direction.
 #[derive(Debug)]
-pub(crate) struct Receiver {
+pub struct Receiver {
     rules: Rules,
     state: ReceiverState,
     numbering: Numbering,
@@ -77,7 +78,8 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(setup: &Setup<'_>, rules: Rules) -> Self {
+    /// A receiver of a sender with these rules.
+    pub fn new(setup: &Setup<'_>, rules: Rules) -> Self {
         let payload_size = setup.payload_size(HEADER_LEN);
         let by_memory = packets_in(setup.config.recv_buffer, payload_size);
         let most_unread = by_memory.clamp(1, farhaul_proto::seq_set::MAX_CAPACITY / 2);
@@ -104,18 +106,18 @@ impl Receiver {
     }
 
     /// Whether a packet is known to be missing.
-    pub(super) fn has_gap(&self) -> bool {
+    pub fn has_gap(&self) -> bool {
         !self.state.buffer.is_contiguous()
     }
 
     /// Packets known to be missing.
-    pub(super) fn missing(&self) -> u64 {
+    pub fn missing(&self) -> u64 {
         let all = SeqRange::new(self.state.buffer.ack_point(), self.state.buffer.end().minus(1));
         self.state.buffer.missing(all).map(|gap| u64::from(gap.len())).sum()
     }
 
     /// Whether everything that arrived has been acknowledged.
-    pub(super) fn is_acknowledged(&self) -> bool {
+    pub fn is_acknowledged(&self) -> bool {
         self.acked == self.state.buffer.end()
     }
 

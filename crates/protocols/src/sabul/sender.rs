@@ -31,7 +31,7 @@ use farhaul_proto::timer::Timer;
 
 /// The sending end of one direction.
 #[derive(Debug)]
-pub(crate) struct Sender {
+pub struct Sender {
     state: SenderState,
     buffer: SendBuffer<STORED_HEADER>,
     numbering: Numbering,
@@ -66,7 +66,8 @@ enum Receiver {
 }
 
 impl Sender {
-    pub(super) fn new(options: &Options, setup: &Setup<'_>, window: u32) -> Self {
+    /// A sender that keeps at most `window` packets unacknowledged.
+    pub fn new(options: &Options, setup: &Setup<'_>, window: u32) -> Self {
         let payload_size = setup.payload_size(HEADER_LEN);
         let mut pacer = Pacer::default();
         pacer.set_burst_time(setup.config.burst_time.min(farhaul_proto::pacer::BURST_TIME));
@@ -96,12 +97,12 @@ impl Sender {
     }
 
     /// Packets that have left and are not acknowledged.
-    pub(super) fn in_flight(&self) -> u32 {
+    pub fn in_flight(&self) -> u32 {
         self.buffer.in_flight().len()
     }
 
     /// Stream bytes that the peer has not acknowledged.
-    pub(super) const fn unacknowledged(&self) -> u64 {
+    pub const fn unacknowledged(&self) -> u64 {
         self.buffer.written - self.buffer.released
     }
 
@@ -110,30 +111,35 @@ impl Sender {
         self.rate.interval().max(self.least_period)
     }
 
-    /// The last signs of the receiver.
-    pub(super) const fn silence(&self) -> &Silence {
-        &self.silence
+    /// Whether the receiver has told of no arrival yet.
+    pub const fn is_unheard(&self) -> bool {
+        self.silence.is_unheard()
+    }
+
+    /// Whether packets have left for so long without any sign of an arrival that they arrive nowhere.
+    pub fn never_reached(&self, now: Instant) -> bool {
+        self.silence.never_reached(now)
     }
 
     /// The receiver said in the session's opening how far data may be ahead.
-    pub(super) fn set_window(&mut self, window: u32) {
+    pub fn set_window(&mut self, window: u32) {
         self.window = window;
     }
 
     /// Avoids what makes the original receiver write wrong bytes. Nothing follows a packet that is not full before that is
     /// acknowledged: the receiver moves bytes when such a packet arrives late, and moves some of them wrongly (departure
     /// D311). And the newest full packet follows each [repair](repairs) (departure D345).
-    pub(super) fn suit_original_receiver(&mut self) {
+    pub fn suit_original_receiver(&mut self) {
         self.receiver = Receiver::Original { after: None };
     }
 
     /// Whether [`flush`](engine::Sender::flush) would let a packet leave.
-    pub(super) fn awaits_flush(&self) -> bool {
+    pub fn awaits_flush(&self) -> bool {
         self.open && !matches!(self.receiver, Receiver::Original { after: Some(_) })
     }
 
     /// Nothing follows at all.
-    pub(super) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         self.open = false;
     }
 

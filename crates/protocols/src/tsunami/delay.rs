@@ -15,23 +15,23 @@ use farhaul_units::Rate;
 use farhaul_wire::tsunami::Ratio;
 
 /// The first delay as a multiple of the target (seen on the wire).
-pub(crate) const START_FACTOR: f64 = 3.0;
+pub const START_FACTOR: f64 = 3.0;
 /// The longest delay, µs, (3).
-pub(crate) const MAX_DELAY: f64 = 10_000.0;
+pub const MAX_DELAY: f64 = 10_000.0;
 /// An error rate of 100 %.
-pub(crate) const ALL: u32 = 100_000;
+pub const ALL: u32 = 100_000;
 /// Default threshold, E: 7.5 %.
-pub(crate) const DEFAULT_THRESHOLD: u32 = 7_500;
+pub const DEFAULT_THRESHOLD: u32 = 7_500;
 /// Default factor of (1).
-pub(crate) const DEFAULT_SLOWER: Ratio = Ratio { numerator: 25, denominator: 24 };
+pub const DEFAULT_SLOWER: Ratio = Ratio { numerator: 25, denominator: 24 };
 /// Default factor of (2).
-pub(crate) const DEFAULT_FASTER: Ratio = Ratio { numerator: 5, denominator: 6 };
+pub const DEFAULT_FASTER: Ratio = Ratio { numerator: 5, denominator: 6 };
 /// The shortest target, µs. The original waits whole microseconds, and one is the least that is a delay.
 const MIN_TARGET: f64 = 1.0;
 
 /// The settings of (1) and (2).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Law {
+pub struct Law {
     threshold: u32,
     slower: f64,
     faster: f64,
@@ -39,25 +39,25 @@ pub(crate) struct Law {
 
 impl Law {
     /// A factor that would act against its purpose counts as 1: a peer must not make losses raise the rate.
-    pub(crate) fn new(threshold: u32, slower: Ratio, faster: Ratio) -> Self {
+    pub fn new(threshold: u32, slower: Ratio, faster: Ratio) -> Self {
         let (slower, faster) = (slower.value().max(1.0), faster.value().min(1.0));
         Self { threshold: threshold.min(ALL - 1), slower, faster }
     }
 }
 
 /// The target delay of the original, µs: whole microseconds, without headers.
-pub(crate) fn whole_target(block: usize, rate: Rate) -> f64 {
+pub fn whole_target(block: usize, rate: Rate) -> f64 {
     libm::floor(exact_target(block, rate)).max(MIN_TARGET)
 }
 
 /// The delay at which datagrams of `bytes` make exactly `rate`, µs.
-pub(crate) fn exact_target(bytes: usize, rate: Rate) -> f64 {
+pub fn exact_target(bytes: usize, rate: Rate) -> f64 {
     bytes as f64 * 8e6 / (rate.bits_per_second().max(1)) as f64
 }
 
 /// The delay of one sender.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Delay {
+pub struct Delay {
     law: Law,
     target: f64,
     delay: f64,
@@ -65,32 +65,32 @@ pub(crate) struct Delay {
 
 impl Delay {
     /// A sender that begins at `factor` times `target` µs.
-    pub(crate) fn new(law: Law, target: f64, factor: f64) -> Self {
+    pub fn new(law: Law, target: f64, factor: f64) -> Self {
         let mut delay = Self { law, target, delay: target * factor };
         delay.clamp();
         delay
     }
 
     /// The present delay, µs.
-    pub(crate) const fn micros(&self) -> f64 {
+    pub const fn micros(&self) -> f64 {
         self.delay
     }
 
     /// The target delay, µs.
     #[cfg(test)]
-    pub(crate) const fn target(&self) -> f64 {
+    pub const fn target(&self) -> f64 {
         self.target
     }
 
     /// Another target. The delay stays the same multiple of it.
-    pub(crate) fn set_target(&mut self, target: f64) {
+    pub fn set_target(&mut self, target: f64) {
         self.delay *= target / self.target;
         self.target = target;
         self.clamp();
     }
 
     /// The client reports an error rate, in thousandths of a percent.
-    pub(crate) fn on_report(&mut self, error: u32) {
+    pub fn on_report(&mut self, error: u32) {
         let (error, threshold) = (error.min(ALL), self.law.threshold);
         if error > threshold {
             let excess = f64::from(1 + error - threshold) / f64::from(ALL - threshold);

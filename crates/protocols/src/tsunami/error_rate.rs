@@ -10,26 +10,26 @@
 /// The share that stands for losses, in thousandths of a percent.
 const LOSS_SHARE: f64 = 50_000.0;
 /// Blocks that fill the ring of the original.
-pub(crate) const RING: u32 = 4_096;
+pub const RING: u32 = 4_096;
 /// Default weight of history in percent.
-pub(crate) const DEFAULT_HISTORY: u8 = 25;
+pub const DEFAULT_HISTORY: u8 = 25;
 
 /// The reported error rate.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ErrorRate {
+pub struct ErrorRate {
     history: f64,
     rate: f64,
 }
 
 impl ErrorRate {
     /// `history` is the weight of earlier reports in percent, at most 100.
-    pub(crate) fn new(history: u8) -> Self {
+    pub fn new(history: u8) -> Self {
         Self { history: f64::from(history.min(100)) / 100.0, rate: 0.0 }
     }
 
     /// The next report. Since the last one, `requests` blocks were asked for and `blocks` arrived. `waiting` blocks
     /// wait to be written.
-    pub(crate) fn report(&mut self, requests: u32, blocks: u32, waiting: u32) -> u32 {
+    pub fn report(&mut self, requests: u32, blocks: u32, waiting: u32) -> u32 {
         let (requests, blocks) = (f64::from(requests), f64::from(blocks));
         let ring = f64::from((waiting / RING).min(1));
         let share = requests / (1.0 + requests + blocks) + ring;

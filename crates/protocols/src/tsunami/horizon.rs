@@ -8,7 +8,7 @@ use farhaul_wire::tsunami::Kind;
 
 /// The block expected next, and a restart under way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Horizon {
+pub struct Horizon {
     next: SeqNo,
     restart: Option<Restart>,
 }
@@ -23,17 +23,17 @@ struct Restart {
 
 impl Horizon {
     /// A client that expects `first`.
-    pub(crate) const fn new(first: SeqNo) -> Self {
+    pub const fn new(first: SeqNo) -> Self {
         Self { next: first, restart: None }
     }
 
     /// Absent blocks before this one are lost.
-    pub(crate) const fn next(&self) -> SeqNo {
+    pub const fn next(&self) -> SeqNo {
         self.next
     }
 
     /// A block arrived.
-    pub(crate) fn on_block(&mut self, block: SeqNo, kind: Kind) {
+    pub fn on_block(&mut self, block: SeqNo, kind: Kind) {
         if let Some(restart) = self.restart
             && kind != Kind::Last
             && block.is_after(restart.last)
@@ -50,7 +50,7 @@ impl Horizon {
     }
 
     /// The server was asked to go back to `first`. `on_wire` blocks may still be on their way.
-    pub(crate) fn restart(&mut self, first: SeqNo, on_wire: u32) {
+    pub fn restart(&mut self, first: SeqNo, on_wire: u32) {
         let last = self.next.minus(1);
         self.restart = Some(Restart { last, on_wire: last.plus(on_wire) });
         self.next = first;
@@ -58,7 +58,7 @@ impl Horizon {
 
     /// Whether a restart was asked for and its blocks have not arrived.
     #[cfg(test)]
-    pub(crate) const fn restarts(&self) -> bool {
+    pub const fn restarts(&self) -> bool {
         self.restart.is_some()
     }
 }

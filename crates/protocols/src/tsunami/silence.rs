@@ -9,23 +9,24 @@ const SHORTEST: Duration = Duration::from_millis(500);
 
 /// The silence of a client.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Silence {
+pub struct Silence {
     slots: u32,
     since: Instant,
 }
 
 impl Silence {
-    pub(crate) const fn new(now: Instant) -> Self {
+    /// The client was heard now.
+    pub const fn new(now: Instant) -> Self {
         Self { slots: 0, since: now }
     }
 
     /// A record came.
-    pub(crate) fn on_record(&mut self, now: Instant) {
+    pub fn on_record(&mut self, now: Instant) {
         *self = Self::new(now);
     }
 
     /// `datagrams` left. Returns whether the sender must slow down as if all were lost.
-    pub(crate) fn on_sent(&mut self, now: Instant, datagrams: u32) -> bool {
+    pub fn on_sent(&mut self, now: Instant, datagrams: u32) -> bool {
         self.slots = self.slots.saturating_add(datagrams);
         if self.slots < SLOTS {
             return false;

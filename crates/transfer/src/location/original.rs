@@ -5,10 +5,11 @@ use std::fmt;
 use farhaul_session::escape;
 
 use super::{HostPort, percent};
-use crate::original::rbudp;
 
 /// TCP port of `tsunamid` (tsunami-udp 1.1).
 const TSUNAMI_PORT: u16 = 46_224;
+/// TCP port of `sendfile` (QUANTA).
+const RBUDP_PORT: u16 = 38_000;
 /// The name that means all files, as in the original's `get *`. A file of that name is written `%2A`.
 const ALL: &[u8] = b"*";
 
@@ -55,7 +56,7 @@ impl Scheme {
     const fn port(self) -> u16 {
         match self {
             Self::Tsunami => TSUNAMI_PORT,
-            Self::Rbudp => rbudp::original::PORT,
+            Self::Rbudp => RBUDP_PORT,
         }
     }
 }

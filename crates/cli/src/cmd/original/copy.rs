@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use farhaul_originals::{Failure, IncomingPlace, Progress, RbudpReceiver, Stop, TsunamiClient};
 use farhaul_session::{Component, escape};
-use farhaul_transfer::original::{Failure, IncomingPlace, Progress, RbudpReceiver, Stop, TsunamiClient};
 use farhaul_transfer::report::{Direction, Report, goodput};
 use farhaul_transfer::session::measure::Meter;
 use farhaul_units::ByteSize;

@@ -2,11 +2,11 @@
 
 use std::fmt::Display;
 
+use farhaul_originals::Failure;
+use farhaul_originals::rbudp::Fault as RbudpFault;
+use farhaul_originals::sabul::SabulError;
+use farhaul_originals::tsunami::Fault as TsunamiFault;
 use farhaul_session::FailCode;
-use farhaul_transfer::original::Failure;
-use farhaul_transfer::original::rbudp::original::Fault as RbudpFault;
-use farhaul_transfer::original::sabul::original::SabulError;
-use farhaul_transfer::original::tsunami::original::Fault as TsunamiFault;
 
 use crate::cmd::Context;
 use crate::exit::{Code, Fault};

@@ -4,7 +4,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use farhaul_transfer::original::Progress;
+use farhaul_originals::Progress;
 use farhaul_transfer::report::bits_per_second;
 use farhaul_transfer::session::measure::Meter;
 use indicatif::ProgressBar;

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use farhaul_transfer::original::sabul::original::StreamEnd;
-use farhaul_transfer::original::{Failure, Progress, SabulReceiver, SabulSender, Stop, StreamTerms};
+use farhaul_originals::sabul::StreamEnd;
+use farhaul_originals::{Failure, Progress, SabulReceiver, SabulSender, Stop, StreamTerms};
 use farhaul_transfer::report::{Direction, Report, goodput};
 use farhaul_transfer::session::measure::Meter;
 use farhaul_units::ByteSize;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use farhaul::Endpoint;
+use farhaul_originals::{Failure, News, RbudpSender, Stop, TsunamiServer, Watch};
 use farhaul_disk::{Directory, copies_at_a_time};
-use farhaul_transfer::original::{Failure, News, RbudpSender, Stop, TsunamiServer, Watch};
 use farhaul_transfer::report::{Direction, Report, goodput};
 use farhaul_transfer::session::measure::Meter;
 use farhaul_units::ByteSize;

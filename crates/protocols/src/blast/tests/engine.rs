@@ -118,7 +118,7 @@ impl Sender for SimpleSender {
     fn emit<'a>(&'a mut self, _now: Instant, plan: Departure, out: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
         self.due.pop_front();
         out.clear();
-        out.extend_from_slice(&self.prefix.bytes()[..self.prefix.len()]);
+        out.extend_from_slice(&self.prefix.bytes()[..self.prefix.length()]);
         out.extend_from_slice(&(plan.first as u32).to_be_bytes());
         out.extend_from_slice(self.packets.get(&(plan.first as u32))?);
         Some((out.len(), out))

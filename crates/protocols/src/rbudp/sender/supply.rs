@@ -169,14 +169,14 @@ impl Supply {
 
     /// Bytes from the start of one datagram to that of the next.
     pub(super) fn segment(&self) -> usize {
-        self.prefix.len() + HEADER_LEN + self.payload()
+        self.prefix.length() + HEADER_LEN + self.payload()
     }
 
     /// Appends one datagram to `out`. `index` is its number on the wire.
     pub(super) fn copy(&mut self, seq: SeqNo, index: u32, out: &mut Vec<u8>) {
         let Some(run) = self.store.run(seq, 1) else { return };
         let room = HEADER - HEADER_LEN;
-        out.extend_from_slice(&run.bytes[room - self.prefix.len()..room]);
+        out.extend_from_slice(&run.bytes[room - self.prefix.length()..room]);
         out.extend_from_slice(&encode_index(index));
         out.extend_from_slice(&run.bytes[HEADER..]);
     }

@@ -14,7 +14,7 @@ const TRUST: Duration = Duration::from_secs(3);
 
 /// When the receiver was last heard.
 #[derive(Debug)]
-pub(in crate::sabul) struct Silence {
+pub(super) struct Silence {
     expiration: Duration,
     /// EXP; runs while packets are in flight.
     timer: Timer,
@@ -103,12 +103,12 @@ impl Silence {
     }
 
     /// Whether the receiver has told of no arrival yet.
-    pub(in crate::sabul) const fn is_unheard(&self) -> bool {
+    pub(super) const fn is_unheard(&self) -> bool {
         !self.reached
     }
 
     /// Whether packets have left for so long without any sign of an arrival.
-    pub(in crate::sabul) fn never_reached(&self, now: Instant) -> bool {
+    pub(super) fn never_reached(&self, now: Instant) -> bool {
         !self.reached && self.began.is_some_and(|began| now - began >= TRUST)
     }
 }

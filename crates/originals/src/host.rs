@@ -1,0 +1,30 @@
+//! The hosts of the dialogues: sockets, files, threads.
+
+mod drive;
+mod failure;
+mod line;
+mod memory;
+mod progress;
+mod rbudp_receiver;
+mod rbudp_sender;
+mod sabul_receiver;
+mod sabul_sender;
+mod sabul_streams;
+mod serve;
+mod stop;
+#[cfg(test)]
+mod tests;
+mod tsunami_client;
+mod tsunami_server;
+
+pub use failure::Failure;
+pub use progress::Progress;
+pub use rbudp_receiver::RbudpReceiver;
+pub use rbudp_sender::RbudpSender;
+pub use sabul_receiver::SabulReceiver;
+pub use sabul_sender::SabulSender;
+pub use sabul_streams::StreamTerms;
+pub use serve::{Given, News, Port, Watch};
+pub use stop::Stop;
+pub use tsunami_client::TsunamiClient;
+pub use tsunami_server::TsunamiServer;
