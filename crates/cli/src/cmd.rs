@@ -18,6 +18,7 @@ mod link_report;
 mod listing;
 pub(crate) mod manual;
 mod measured;
+#[cfg(feature = "originals")]
 mod original;
 pub(crate) mod pipe;
 pub(crate) mod profile;
@@ -184,4 +185,10 @@ fn control_line(control: &ControlReport) -> String {
 /// The limit of a transfer in words.
 fn limited_by(limit: Limit, share: f64) -> String {
     format!("limited by {} ({} of the time)", crate::output::human::limit(limit), percent(share))
+}
+
+/// Refuses what only the crate of original programs can do.
+#[cfg(not(feature = "originals"))]
+fn without_originals() -> Fault {
+    Fault::usage("this program was built without its feature `originals`: sessions with original programs")
 }

@@ -16,6 +16,10 @@
 //! | output: words, JSON records, the progress bar | `output/` |
 //! | signals | `interrupt.rs`, `reloading.rs` |
 //! | what a daemon gives up | `privileges.rs` |
+#![cfg_attr(
+    not(feature = "originals"),
+    allow(dead_code, unused_imports, unused_variables, reason = "sessions with original programs alone use it")
+)]
 
 mod cli;
 mod cmd;

@@ -114,11 +114,11 @@ impl Default for Builder {
 
 impl Builder {
     /// The wire protocol, with its options. Both sides of a connection must use the same. Default UDT4.
-    /// [`protocols`](crate::registry::protocols) lists all.
+    /// [`protocols`](crate::registry::protocols) lists all. Those of the papers beside UDT need the feature `papers`.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let builder = farhaul::Endpoint::builder().protocol("udt-2004:delay-warnings=off".parse()?);
+    /// let builder = farhaul::Endpoint::builder().protocol("udt".parse()?);
     /// # Ok(())
     /// # }
     /// ```

@@ -52,6 +52,9 @@
 //!
 //! Each runs on one machine: `cargo run --release --example hello`.
 //!
+//! **Protocols.** UDT4 is always there. The feature `papers` adds those of the papers: `udt-2004`, `rbudp`, `tsunami`, `sabul`,
+//! `fobs` and `hurricane`, by [`Builder::protocol`].
+//!
 //! **Threads.** Each UDP port has one driver thread that receives and keeps time. It sleeps when nothing happens, and a
 //! thread that writes does its own sending. With the feature `tokio`, tasks can wait in place of threads. Use
 //! `AsyncStream`, `AsyncMessageSocket`, and the methods of endpoints and listeners whose names end in `_async`.

@@ -16,16 +16,25 @@
 //! | [`udt2004`] | the protocol of the 2004 paper |
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "papers")]
 pub mod blast;
 mod entry;
+#[cfg(feature = "papers")]
 mod fobs;
+#[cfg(feature = "papers")]
 mod hurricane;
+#[cfg(feature = "papers")]
 pub mod rbudp;
 pub mod registry;
+#[cfg(feature = "papers")]
 mod repair_list;
+#[cfg(feature = "papers")]
 pub mod sabul;
+#[cfg(feature = "papers")]
 pub mod tsunami;
+#[cfg(feature = "papers")]
 pub mod udt2004;
 
+#[cfg(feature = "papers")]
 pub use blast::rate::RateChoice;
 pub use registry::Protocol;

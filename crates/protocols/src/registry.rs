@@ -13,20 +13,22 @@ use farhaul_wire::udt4::HEADER_LEN;
 pub use crate::entry::Entry;
 
 use crate::entry::Configured;
-use crate::fobs::Fobs;
-use crate::hurricane::Hurricane;
-use crate::rbudp::Rbudp;
-use crate::sabul::Sabul;
-use crate::tsunami::Tsunami;
-use crate::{blast, udt2004};
+#[cfg(feature = "papers")]
+use crate::{blast, fobs::Fobs, hurricane::Hurricane, rbudp::Rbudp, sabul::Sabul, tsunami::Tsunami, udt2004};
 
 static PROTOCOLS: &[Entry] = &[
     UDT,
+    #[cfg(feature = "papers")]
     udt2004::ROW,
+    #[cfg(feature = "papers")]
     blast::row::<Rbudp>(),
+    #[cfg(feature = "papers")]
     blast::row::<Tsunami>(),
+    #[cfg(feature = "papers")]
     blast::row::<Sabul>(),
+    #[cfg(feature = "papers")]
     blast::row::<Fobs>(),
+    #[cfg(feature = "papers")]
     blast::row::<Hurricane>(),
 ];
 

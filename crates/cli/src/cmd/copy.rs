@@ -12,7 +12,7 @@ use std::time::Duration;
 use farhaul_transfer::report::Direction;
 use farhaul_transfer::{Copy, Report};
 
-use super::{Context, original, report_end};
+use super::{Context, report_end};
 use crate::ctl;
 use crate::exit::Fault;
 use crate::options::Transport;
@@ -30,7 +30,10 @@ use total::Counting;
 
 pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     if args.list || args.places.iter().any(|place| matches!(place, Location::Original(_))) {
-        return original::copy::run(args, context);
+        #[cfg(feature = "originals")]
+        return super::original::copy::run(args, context);
+        #[cfg(not(feature = "originals"))]
+        return Err(super::without_originals());
     }
     let copy = Copy::of(&args.places, args.is_recursive())?;
     let output = match copy.writes_stream() && args.transport.json {

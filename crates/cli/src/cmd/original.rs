@@ -5,6 +5,7 @@ mod fault;
 mod meanwhile;
 pub(super) mod pipe;
 pub(super) mod serve;
+mod settings;
 
 use farhaul_originals::{Progress, Stop};
 use farhaul_transfer::report::{Direction, Report};

@@ -33,7 +33,7 @@ use farhaul_transfer::{Events, Settings};
 use farhaul_units::{ByteSize, Instant};
 use serde_json::Value;
 
-use super::{Context, announce, original, report_end};
+use super::{Context, announce, report_end};
 use crate::ctl;
 use crate::exit::{Code, Fault};
 use crate::options::OriginalStream;
@@ -64,7 +64,10 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     }
     if OriginalStream::of(&args.transport.protocol())?.is_some() {
         args.transport.require_plain("the stream of an original program")?;
-        return original::pipe::run(args, context);
+        #[cfg(feature = "originals")]
+        return super::original::pipe::run(args, context);
+        #[cfg(not(feature = "originals"))]
+        return Err(super::without_originals());
     }
     if args.flows > 1 && !args.transport.settings().has_flows() {
         return Err(Fault::usage("several flows need the protocol udt: leave out --flows or --protocol"));

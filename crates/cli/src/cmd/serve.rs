@@ -24,12 +24,12 @@ use farhaul_transfer::{Environment, Event, Observer, Settings};
 use farhaul_units::{ByteSize, Rate};
 use serde_json::Value;
 
-use super::original::serve::Beside;
+#[cfg(feature = "originals")]
+use super::original::serve::{Beside, Original};
 use super::{Context, announce, report_end};
 use crate::ctl::{Controlled, Socket};
 use crate::exit::{Code, Fault};
 use crate::metrics::{self, Metrics};
-use crate::options::Original;
 use crate::output::Output;
 use crate::output::human::{plural, rate, reason, time};
 use crate::output::json::Start;
@@ -73,11 +73,14 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     // A caller may keep a control stream beside its copies.
     endpoint.answer_probes().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))?;
     // Sessions with original programs are always plain.
-    let beside = Original::of(&settings.protocol).filter(|_| clients.is_none()).map(|original| {
-        let root = server.directory().reopened().map_err(|error| no_root(args, &error.into()))?;
-        Beside::new(args, (original, root), &endpoint, (context, &output), &server.served())
-    });
-    let beside = beside.transpose()?;
+    #[cfg(feature = "originals")]
+    let beside = Original::of(&settings.protocol)
+        .filter(|_| clients.is_none())
+        .map(|original| {
+            let root = server.directory().reopened().map_err(|error| no_root(args, &error.into()))?;
+            Beside::new(args, (original, root), &endpoint, (context, &output), &server.served())
+        })
+        .transpose()?;
     let mut start = start_record(args, &settings, (clients, plain), confinement, max_sessions);
     let figures_at = scrapers.as_ref().and_then(|listener| listener.local_addr().ok()).map(|at| at.to_string());
     start.settings.insert("metrics".into(), figures_at.into());
@@ -109,6 +112,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
         server.run(&environment, &settings, listener, |callers| {
             show_state(context, &output, (callers, &metrics));
             let _ = served.set(callers.clone());
+            #[cfg(feature = "originals")]
             if let Some(beside) = beside {
                 scope.spawn(move || beside.run());
             }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use farhaul::Endpoint;
+use clap::ValueEnum;
+use farhaul::{Endpoint, Protocol};
 use farhaul_originals::{Failure, News, RbudpSender, Stop, TsunamiServer, Watch};
 use farhaul_disk::{Directory, copies_at_a_time};
 use farhaul_transfer::report::{Direction, Report, goodput};
@@ -18,13 +19,28 @@ use super::{end_record, file_record, stop_at_signals};
 use crate::cmd::serve::args::ServeArgs;
 use crate::cmd::{Context, report_end};
 use crate::exit::Fault;
-use crate::options::Original;
 use crate::output::Output;
 use crate::output::human::{plural, rate, time};
 use crate::output::json::FileStatus;
 use crate::output::observer::{Reporter, Shown};
 use farhaul_transfer::Events;
 use farhaul_transfer::quota::Quota;
+
+/// The original program at the other side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Original {
+    /// `tsunami` of tsunami-udp 1.1
+    Tsunami,
+    /// `recvfile` of QUANTA
+    Rbudp,
+}
+
+impl Original {
+    /// The program whose clients a server of this protocol serves as well.
+    pub(crate) fn of(protocol: &Protocol) -> Option<Self> {
+        Self::from_str(protocol.entry().name, false).ok()
+    }
+}
 
 /// A server of original clients beside that of Farhaul clients, on the port of the protocol of the same name.
 pub(crate) struct Beside<'a> {
