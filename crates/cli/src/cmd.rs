@@ -35,9 +35,9 @@ use std::time::Duration;
 
 use farhaul::{Endpoint, Error, Stats};
 use farhaul_emu::EmulateError;
+use farhaul_transfer::Trouble;
 use farhaul_transfer::bond::BondedStream;
 use farhaul_transfer::report::{ControlReport, Report};
-use farhaul_transfer::session::Trouble;
 use farhaul_transfer::{Environment, Events, Limit, Observer, Throttle};
 use farhaul_udp::Clock;
 use farhaul_units::{ByteSize, Rate};

@@ -6,9 +6,8 @@ use farhaul::Error as ConnectionError;
 use farhaul_udp::Clock;
 
 use crate::cancel::Cancellation;
-use crate::error::Error;
+use crate::error::{Error, Trouble};
 use crate::event::{Events, Observer};
-use crate::session::Trouble;
 use crate::throttle::Throttle;
 
 /// The clock, the cancellation, the throttle, and the way of events to whoever shows them.

@@ -1,10 +1,12 @@
 //! What can go wrong: a code, whose fault it is, and what to do about it.
 
 mod connection;
+mod trouble;
 
 use std::fmt;
 use std::io;
 
+pub use self::trouble::Trouble;
 pub(crate) use connection::no_place;
 pub use farhaul::{Code, Owner};
 use farhaul_session::FailCode;

@@ -48,7 +48,7 @@ mod throttle;
 pub use cancel::Cancellation;
 pub use copy::Copy;
 pub use environment::Environment;
-pub use error::{Code, Error, Owner, code_of};
+pub use error::{Code, Error, Owner, Trouble, code_of};
 pub use event::{Event, Events, Observer};
 pub use farhaul_bond::{self as bond, Threads};
 pub use farhaul_keys::{self as keys, lists};

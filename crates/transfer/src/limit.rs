@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use farhaul_units::{ByteSize, Rate};
 use serde::Serialize;
 
 /// Use of a processor or a disk from which it is the limit, whatever else is true: nothing else could make the transfer
@@ -70,6 +71,17 @@ impl Limit {
 /// Whether a transfer was too short for any verdict.
 pub fn is_too_short(seconds: f64, least_rtt: Duration) -> bool {
     seconds < (least_rtt * ROUND_TRIPS).max(SHORTEST).as_secs_f64()
+}
+
+/// Caps on a sender: the user's, and a slow source of data.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Caps {
+    /// On the sending rate.
+    pub rate: Option<Rate>,
+    /// On each buffer.
+    pub buffer: Option<ByteSize>,
+    /// The data comes from another program.
+    pub fed: bool,
 }
 
 /// Use of a sender's time, in seconds.

@@ -3,17 +3,16 @@
 //! The name of each number has its unit. No number can be NaN or infinite: rates are whole bits per second, and shares come
 //! from [`share`](crate::limit::share).
 
+mod ledger;
+
 use std::time::Duration;
 
-use farhaul::Stats;
-use farhaul_bond::BondedStream;
 use farhaul_units::Rate;
 use serde::Serialize;
 
+pub use self::ledger::Ledger;
 use crate::limit::Limit;
 pub use crate::processor::CpuSeconds;
-use crate::session::file::Ledger;
-use crate::session::measure;
 
 /// What a session did: a copy, one session of a server, a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -103,28 +102,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// Notes the protection of the connection.
-    pub fn protected_by(&mut self, stream: &BondedStream) {
-        let Some(stream) = stream.any_connection() else {
-            self.security = Some("ssh");
-            return;
-        };
-        self.security = Some(if stream.is_plain().is_ok_and(|is_plain| is_plain) { "none" } else { "tls1.3" });
-        if let Ok(Some(protection)) = stream.protection() {
-            self.peer_key = protection.peer_key.map(|key| key.fingerprint());
-            self.suite = Some(protection.suite);
-        }
-    }
-
-    /// The flows that carried the data, where they were several.
-    pub fn carried_by(&mut self, stream: &BondedStream) {
-        let each = stream.each_stats();
-        if each.len() > 1 {
-            // The first connection has what it was given before the flows joined.
-            self.flows = each.iter().map(|stats| FlowReport::of(stats, self.direction)).collect();
-        }
-    }
-
     /// The protection of the connection in words.
     pub fn protection(&self) -> String {
         match (&self.suite, &self.peer_key) {
@@ -154,29 +131,6 @@ pub struct FlowReport {
     pub loss_ratio: f64,
     /// The last round-trip time, and the minimum, in microseconds.
     pub rtt_us: RttMicros,
-}
-
-impl FlowReport {
-    fn of(stats: &Stats, direction: Option<Direction>) -> Self {
-        let mut report = Report { direction, ..Report::default() };
-        let rtt = micros(stats.rtt);
-        let rtt = RttMicros { min: micros(stats.min_rtt).min(rtt), mean: rtt, p99: rtt };
-        measure::fill(&mut report, stats, rtt);
-        let totals = &stats.totals;
-        Self {
-            bytes: match direction {
-                Some(Direction::Received) => totals.bytes_read,
-                Some(Direction::Sent) => totals.bytes_acked,
-                _ => totals.bytes_read + totals.bytes_acked,
-            },
-            seconds: stats.elapsed.as_secs_f64(),
-            packets_sent: report.packets_sent,
-            packets_retransmitted: report.packets_retransmitted,
-            packets_received: report.packets_received,
-            loss_ratio: report.loss_ratio,
-            rtt_us: report.rtt_us,
-        }
-    }
 }
 
 /// A stable control stream beside a transfer. Goodput and delays count from its convergence on.

@@ -31,12 +31,11 @@ use std::os::unix::ffi::OsStrExt;
 use farhaul_session::{CommandExit, escape};
 
 use crate::environment::Environment;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Trouble};
 use crate::location::SshPlace;
 use crate::remote::messages::{PathText, Task};
 use crate::remote::reach::{ONE_FLOW, OverSsh, Reached};
 use crate::remote::{RemoteProgram, Ssh};
-use crate::session::Trouble;
 use crate::settings::Settings;
 use crate::throttle::{Capped, Change};
 

@@ -21,8 +21,9 @@ pub use security::SecuritySettings;
 use self::key_log::KeyLogFile;
 use crate::admission::Admission;
 use crate::error::{Code, Error};
+use crate::limit::Caps;
 use crate::report::{Direction, Report};
-use crate::session::measure::Caps;
+use crate::throttle::SCAVENGER;
 
 /// Settings of every connection of a copy or a server.
 #[derive(Clone, Debug)]
@@ -56,9 +57,6 @@ pub struct Settings {
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Time after which an attempt to connect is given up (command-line contract, time-outs).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The congestion controller that gives way to all others.
-pub(crate) const SCAVENGER: &str = "ledbat";
 
 impl Default for Settings {
     fn default() -> Self {

@@ -10,8 +10,8 @@ use farhaul_bond::BondedStream;
 use farhaul_session::{SenderRequest, SenderSettings};
 use farhaul_units::Rate;
 
-use crate::settings::SCAVENGER;
-
+/// The congestion controller that gives way to all others.
+pub(crate) const SCAVENGER: &str = "ledbat";
 /// A pause looks for a cancellation at this interval.
 const LOOK: Duration = Duration::from_millis(50);
 

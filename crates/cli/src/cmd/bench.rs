@@ -295,7 +295,7 @@ impl Measurement<'_> {
         watch.stop();
         let stats = stream.stats().unwrap_or_default();
         let mut end = self.empty_end(place);
-        end.protected_by(&stream.clone().into());
+        measure::note_protection(&mut end, &stream.clone().into());
         end.cpu_seconds = place.meter.cpu();
         end.seconds = outcome.map_or(place.meter.elapsed(), |(.., done)| place.meter.until(done)).as_secs_f64();
         measure::fill(&mut end, &stats, watch.rtt());

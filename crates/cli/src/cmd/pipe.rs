@@ -24,10 +24,11 @@ use farhaul_transfer::bond::{BondedStream, Flows, Further};
 use farhaul_transfer::connect::Calling;
 use farhaul_transfer::event::Moved;
 use farhaul_transfer::keys::{Exhausted, Permit};
+use farhaul_transfer::limit::Caps;
 use farhaul_transfer::limit::is_too_short;
 use farhaul_transfer::report::{Direction, Report, goodput};
 use farhaul_transfer::session::Waits;
-use farhaul_transfer::session::measure::{self, Caps, Meter};
+use farhaul_transfer::session::measure::{self, Meter};
 use farhaul_transfer::session::watch::Watch;
 use farhaul_transfer::{Events, Settings};
 use farhaul_units::{ByteSize, Instant};
@@ -206,8 +207,8 @@ impl Pipe<'_> {
         let peer = stream.peer_addr();
         let mut end = self.settings.report(direction(&input, &arrived));
         end.address = Some(peer.to_string());
-        end.protected_by(&stream);
-        end.carried_by(&stream);
+        measure::note_protection(&mut end, &stream);
+        measure::note_flows(&mut end, &stream);
         let result = match arrived.is_refusal() {
             true => Err(no_pipe(peer)),
             false => {

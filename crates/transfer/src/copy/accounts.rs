@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Code, Error};
 use crate::remote::messages::Stored;
-use crate::session::file::Ledger;
+use crate::report::Ledger;
 use crate::text::plural;
 
 /// What the sender told about verified files, one record each.

@@ -20,16 +20,16 @@ use super::stream::{InputStream, OutputStream};
 use crate::connect::{self, Calling};
 use crate::control::Control;
 use crate::environment::Environment;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Trouble};
 use crate::event::{Event, Moved};
 use crate::remote::reach::{self, OverSsh, Reached};
 use crate::report::{Direction, Report};
 use crate::session::file::outcome::{self, Measured};
 use crate::session::file::{FileLog, Receiving, Sending, Timed, ends, patience};
-use crate::session::measure::Meter;
+use crate::session::measure::{self, Meter};
 use crate::session::throttled::Throttled;
 use crate::session::watch::Watch;
-use crate::session::{Channel, Role, Session, Trouble, drive};
+use crate::session::{Channel, Role, Session, drive};
 use crate::throttle::Obedience;
 
 /// One run of a copy.
@@ -196,7 +196,7 @@ impl<'a> Exchange<'a> {
         conclude: impl FnOnce(&mut Report, &J, Measured, Result<(), Trouble>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (clock, events, stream) = (self.environment.clock, self.environment.events.clone(), &reached.stream);
-        report.protected_by(stream);
+        measure::note_protection(report, stream);
         let show = move |moved: &Moved<'_>| events.send(&Event::Moved(moved));
         let mut watch = Watch::start(vec![stream.clone()], clock, job.sends(), show)?;
         job.set_round_trips(watch.round_trips());
@@ -208,9 +208,9 @@ impl<'a> Exchange<'a> {
         let obeys = (self.copy.settings.of_sender(), Obedience::default());
         let (waits, driven) = drive(&channel, &mut Throttled::new(&mut job, stream, steering, obeys));
         watch.stop();
-        report.carried_by(stream);
+        measure::note_flows(report, stream);
         // The stream may have moved from ssh to UDP.
-        report.protected_by(stream);
+        measure::note_protection(report, stream);
         let stats = stream.stats().unwrap_or_default();
         // The cap may have changed meanwhile.
         let (rate, buffer) = (stats.max_rate.or(self.copy.settings.rate), self.copy.settings.buffer);

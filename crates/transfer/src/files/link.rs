@@ -15,14 +15,14 @@ use super::place::RemoteHost;
 use super::wakers::{RoomPlace, Wakers};
 use crate::connect::Calling;
 use crate::environment::Environment;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Trouble};
 use crate::event::Event;
 use crate::remote::Ssh;
 use crate::remote::messages::Task;
 use crate::remote::reach::{ONE_FLOW, OverSsh, Reached};
 use crate::report::Report;
+use crate::session::first_answer;
 use crate::session::measure::{self, Meter};
-use crate::session::{Trouble, first_answer};
 use crate::settings::Settings;
 
 /// Bytes per read: as many as the library moves at once.
@@ -194,7 +194,7 @@ impl Link {
 
     /// Fills in the figures of the connection.
     pub(super) fn report(&self, mut report: Report) -> Report {
-        report.protected_by(&self.stream);
+        measure::note_protection(&mut report, &self.stream);
         let stats = self.stream.stats().unwrap_or_default();
         let rtt = crate::session::watch::RoundTrips::default().summary(&stats);
         measure::fill(&mut report, &stats, rtt);

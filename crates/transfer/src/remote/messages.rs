@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error};
 use crate::location::percent;
-use crate::session::file::Ledger;
+use crate::report::Ledger;
 use crate::throttle::Change;
 
 /// Longest text of a remote program that is shown, characters: a path of 4096 bytes, and what is wrong with it.

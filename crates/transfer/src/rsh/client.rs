@@ -15,8 +15,8 @@ use super::diagnostics::Diagnostics;
 use super::frames::FrameWriter;
 use crate::cancel::Cancellation;
 use crate::environment::Environment;
-use crate::error::Error;
-use crate::session::{Trouble, first_answer};
+use crate::error::{Error, Trouble};
+use crate::session::first_answer;
 use crate::throttle::Throttle;
 
 /// Bytes per read: as many as the library moves at once.

@@ -11,17 +11,17 @@ use farhaul_session::{
 use super::listener::Caller;
 use crate::copy::partial::Target;
 use crate::environment::Environment;
-use crate::error::{self, Error};
+use crate::error::{self, Error, Trouble};
 use crate::event::{Event, Moved};
 use crate::report::{Direction, Report};
 use crate::session::file::outcome::{self, Measured};
 use crate::session::file::{FileLog, Holding, Receiving, Sending, Timed};
-use crate::session::measure::Meter;
+use crate::session::measure::{self, Meter};
 use crate::session::throttled::Throttled;
 use crate::session::watch::Watch;
-use crate::session::{Channel, Role, Session, Trouble, drive};
-use crate::settings::{SCAVENGER, Settings};
-use crate::throttle::Obedience;
+use crate::session::{Channel, Role, Session, drive};
+use crate::settings::Settings;
+use crate::throttle::{Obedience, SCAVENGER};
 
 /// What the end that accepts shares with all sessions.
 pub(crate) struct Hosting<'a> {
@@ -155,8 +155,8 @@ impl Hosting<'_> {
             address: Some(caller.peer.to_string()),
             ..self.settings.report(direction)
         };
-        report.protected_by(&caller.stream);
-        report.carried_by(&caller.stream);
+        measure::note_protection(&mut report, &caller.stream);
+        measure::note_flows(&mut report, &caller.stream);
         report
     }
 }

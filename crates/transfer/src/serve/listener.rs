@@ -27,10 +27,9 @@ use super::idle::{Running, Sessions};
 use super::places::{Places, SessionPlace, Sharing};
 use crate::admission::{Admission, Who};
 use crate::environment::Environment;
-use crate::error::Error;
+use crate::error::{Error, Trouble};
 use crate::event::Events;
 use crate::quota::Quota;
-use crate::session::Trouble;
 use crate::session::file::Working;
 use crate::text::{plural, time};
 

@@ -1,6 +1,5 @@
 //! One side of a copy: the session, the timed disk, and the log of files.
 
-mod ledger;
 mod log;
 pub(crate) mod outcome;
 mod timed;
@@ -12,7 +11,6 @@ use std::rc::Rc;
 
 use super::watch::RoundTrips;
 use super::{Session, WaitTimes};
-pub use ledger::Ledger;
 pub(crate) use log::FileLog;
 pub(crate) use timed::{Holding, Timed, Working};
 pub(crate) use waits::{ends, lock_wait, patience};

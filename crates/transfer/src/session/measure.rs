@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use farhaul::Stats;
+use farhaul_bond::BondedStream;
 use farhaul_session::Figures;
 use farhaul_udp::Clock;
 use farhaul_units::{ByteSize, Instant, Rate};
 
 use super::Waits;
-use crate::limit::{self, Evidence, Limit, share};
+use crate::limit::{self, Caps, Evidence, Limit, share};
 use crate::processor::CpuSeconds;
-use crate::report::{Direction, Peer, Report, RttMicros, micros};
+use crate::report::{Direction, FlowReport, Peer, Report, RttMicros, micros};
 
 /// Shares on the wire are in parts per million.
 const MILLION: f64 = 1e6;
@@ -99,15 +100,47 @@ pub fn fill(end: &mut Report, stats: &Stats, rtt: RttMicros) {
     }
 }
 
-/// Caps on a sender: the user's, and a slow source of data.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Caps {
-    /// On the sending rate.
-    pub rate: Option<Rate>,
-    /// On each buffer.
-    pub buffer: Option<ByteSize>,
-    /// The data comes from another program.
-    pub fed: bool,
+/// Notes the protection of the connection that carries a stream.
+pub fn note_protection(end: &mut Report, stream: &BondedStream) {
+    let Some(stream) = stream.any_connection() else {
+        end.security = Some("ssh");
+        return;
+    };
+    end.security = Some(if stream.is_plain().is_ok_and(|is_plain| is_plain) { "none" } else { "tls1.3" });
+    if let Ok(Some(protection)) = stream.protection() {
+        end.peer_key = protection.peer_key.map(|key| key.fingerprint());
+        end.suite = Some(protection.suite);
+    }
+}
+
+/// Notes the flows that carried the data of a stream, where they were several.
+pub fn note_flows(end: &mut Report, stream: &BondedStream) {
+    let each = stream.each_stats();
+    if each.len() > 1 {
+        // The first connection has what it was given before the flows joined.
+        end.flows = each.iter().map(|stats| flow(stats, end.direction)).collect();
+    }
+}
+
+fn flow(stats: &Stats, direction: Option<Direction>) -> FlowReport {
+    let mut report = Report { direction, ..Report::default() };
+    let rtt = micros(stats.rtt);
+    let rtt = RttMicros { min: micros(stats.min_rtt).min(rtt), mean: rtt, p99: rtt };
+    fill(&mut report, stats, rtt);
+    let totals = &stats.totals;
+    FlowReport {
+        bytes: match direction {
+            Some(Direction::Received) => totals.bytes_read,
+            Some(Direction::Sent) => totals.bytes_acked,
+            _ => totals.bytes_read + totals.bytes_acked,
+        },
+        seconds: stats.elapsed.as_secs_f64(),
+        packets_sent: report.packets_sent,
+        packets_retransmitted: report.packets_retransmitted,
+        packets_received: report.packets_received,
+        loss_ratio: report.loss_ratio,
+        rtt_us: report.rtt_us,
+    }
 }
 
 impl Caps {

@@ -5,10 +5,9 @@ use std::time::Duration;
 use farhaul_session::{Change, FailCode, Failure, FileEvent, Progress, SessionError, ShownPath, Side, escape};
 use farhaul_units::Instant;
 
-use super::Ledger;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Trouble};
 use crate::event::{Event, Events};
-use crate::session::Trouble;
+use crate::report::Ledger;
 use crate::session::measure::Meter;
 use crate::text::plural;
 

@@ -5,11 +5,11 @@ use farhaul_session::{Progress, Source, Store, Totals};
 use farhaul_units::{ByteSize, Rate};
 
 use super::{FileLog, Receiving, Sending};
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Trouble};
 use crate::limit::{Limit, is_too_short, share};
 use crate::report::{Report, RttMicros, goodput};
+use crate::session::Waits;
 use crate::session::measure::{self, Meter, Sender};
-use crate::session::{Trouble, Waits};
 
 /// Least share of the time for which a disk is the limit.
 const MOSTLY: f64 = 0.5;

@@ -14,8 +14,9 @@ use farhaul_session::{
 };
 use farhaul_units::{ByteSize, Instant, Rate};
 
+use crate::limit::Caps;
 use crate::session::WaitTimes;
-use crate::session::measure::{self, Caps, Meter, Sender};
+use crate::session::measure::{self, Meter, Sender};
 use crate::session::watch::RoundTrips;
 
 /// Counts the time for which data waits for the cap of a key. Clones share the count.
