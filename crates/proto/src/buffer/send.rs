@@ -3,6 +3,7 @@
 //!
 //! The whole header except the time stamp is written when the application writes the data.
 
+use delegate::delegate;
 use farhaul_cc::DataPacket;
 use farhaul_units::{MsgNo, SeqNo, SeqRange};
 use farhaul_wire::udt4::{DataHeader, HEADER_LEN, MessageField, Position, SocketId, Timestamp};
@@ -30,9 +31,30 @@ impl SendBuffer {
         }
     }
 
-    /// Packets become `margin` bytes longer before they leave. It must be empty.
-    pub(crate) fn set_margin(&mut self, margin: usize) {
-        self.store.set_margin(margin);
+    delegate! {
+        to self.store {
+            /// Packets become `margin` bytes longer before they leave. It must be empty.
+            pub(crate) fn set_margin(&mut self, margin: usize);
+            /// Packets that are written from now on have this size.
+            pub(crate) fn set_payload_size(&mut self, size: usize);
+            /// Oldest packet held. Equals [`end`](Self::end) if empty.
+            pub(crate) fn first(&self) -> SeqNo;
+            /// The sequence number of the next written packet.
+            pub(crate) fn end(&self) -> SeqNo;
+            pub(crate) fn payload_size(&self) -> usize;
+            /// Payload bytes of a full packet like `seq`.
+            pub(crate) fn payload_size_at(&self, seq: SeqNo) -> usize;
+            /// The sum over the packets before `end` of a weight of their full payload.
+            pub(crate) fn weigh(&self, end: SeqNo, weight: impl Fn(usize) -> f64) -> f64;
+            /// Packets held.
+            pub(crate) fn packets(&self) -> u32;
+            /// Bytes of memory held, spare chunks included.
+            pub(crate) fn memory(&self) -> usize;
+            /// Frees memory that is kept for reuse only.
+            pub(crate) fn shrink(&mut self);
+            /// Releases everything before `seq` and returns its payload bytes.
+            pub(crate) fn release(&mut self, seq: SeqNo) -> u64;
+        }
     }
 
     /// Cuts no stream data of one write that fits into a packet.
@@ -42,50 +64,6 @@ impl SendBuffer {
 
     pub(crate) const fn keeps_writes_whole(&self) -> bool {
         self.whole_writes
-    }
-
-    /// Packets that are written from now on have this size.
-    pub(crate) fn set_payload_size(&mut self, size: usize) {
-        self.store.set_payload_size(size);
-    }
-
-    /// Oldest packet held. Equals [`end`](Self::end) if empty.
-    pub(crate) fn first(&self) -> SeqNo {
-        self.store.first()
-    }
-
-    /// The sequence number of the next written packet.
-    pub(crate) const fn end(&self) -> SeqNo {
-        self.store.end()
-    }
-
-    pub(crate) const fn payload_size(&self) -> usize {
-        self.store.payload_size()
-    }
-
-    /// Payload bytes of a full packet like `seq`.
-    pub(crate) fn payload_size_at(&self, seq: SeqNo) -> usize {
-        self.store.payload_size_at(seq)
-    }
-
-    /// The sum over the packets before `end` of a weight of their full payload.
-    pub(crate) fn weigh(&self, end: SeqNo, weight: impl Fn(usize) -> f64) -> f64 {
-        self.store.weigh(end, weight)
-    }
-
-    /// Packets held.
-    pub(crate) fn packets(&self) -> u32 {
-        self.store.packets()
-    }
-
-    /// Bytes of memory held, spare chunks included.
-    pub(crate) fn memory(&self) -> usize {
-        self.store.memory()
-    }
-
-    /// Frees memory that is kept for reuse only.
-    pub(crate) fn shrink(&mut self) {
-        self.store.shrink();
     }
 
     /// Stores stream data. Each packet is a message of its own. See
@@ -156,11 +134,6 @@ impl SendBuffer {
     #[cfg(test)]
     pub(crate) fn payload(&self, seq: SeqNo) -> Option<&[u8]> {
         self.store.payload(seq)
-    }
-
-    /// Releases everything before `seq` and returns its payload bytes.
-    pub(crate) fn release(&mut self, seq: SeqNo) -> u64 {
-        self.store.release(seq)
     }
 
     /// Sets the number of the next message. For use before the first one only.

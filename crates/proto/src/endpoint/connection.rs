@@ -7,6 +7,7 @@ use core::any::Any;
 use core::net::SocketAddr;
 use core::ops::Range;
 
+use delegate::delegate;
 use farhaul_units::{Duration, Instant};
 
 pub(crate) use self::phase::Phase;
@@ -117,9 +118,25 @@ impl Connection {
         }
     }
 
-    /// The next datagrams reached this computer at `arrived`.
-    pub(super) fn begin_batch(&mut self, arrived: Instant) {
-        self.phase.begin_batch(arrived);
+    delegate! {
+        to self.phase {
+            /// The next datagrams reached this computer at `arrived`.
+            pub(super) fn begin_batch(&mut self, arrived: Instant);
+            /// The driver called `gap` late after a deadline, so this computer was suspended.
+            pub fn on_suspended(&mut self, now: Instant, gap: Duration);
+            /// The host has opened the channel.
+            pub(super) fn channel_opened(&mut self, now: Instant);
+            /// The host takes more bytes.
+            pub(super) fn channel_drained(&mut self);
+            /// The next request to the host.
+            pub(super) fn poll_channel(&mut self, now: Instant) -> Option<Request>;
+            /// The bytes of the last [`Request::Send`].
+            pub(super) fn channel_bytes(&self) -> &[u8];
+        }
+        to self.state {
+            /// The events since the last call.
+            pub(super) fn take_events(&mut self) -> impl Iterator<Item = Event> + '_;
+        }
     }
 
     /// Ends a batch: all datagrams of one receive call were handled.
@@ -132,11 +149,6 @@ impl Connection {
         self.check_flushed(now);
     }
 
-    /// The driver called `gap` late after a deadline, so this computer was suspended.
-    pub fn on_suspended(&mut self, now: Instant, gap: Duration) {
-        self.phase.on_suspended(now, gap);
-    }
-
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         let effect = self.phase.handle_timeout(now, self.state.is_over());
         self.apply(effect);
@@ -145,11 +157,6 @@ impl Connection {
     }
 
     // ---- the control channel ----
-
-    /// The host has opened the channel.
-    pub(super) fn channel_opened(&mut self, now: Instant) {
-        self.phase.channel_opened(now);
-    }
 
     /// Bytes came on the channel.
     pub(super) fn on_channel(&mut self, bytes: &[u8], setup: Setup<'_>) {
@@ -164,25 +171,10 @@ impl Connection {
         self.wake();
     }
 
-    /// The host takes more bytes.
-    pub(super) fn channel_drained(&mut self) {
-        self.phase.channel_drained();
-    }
-
     /// The channel ended.
     pub(super) fn channel_ended(&mut self, now: Instant, end: ChannelEnd) {
         let effect = self.phase.channel_ended(now, end);
         self.apply(effect);
-    }
-
-    /// The next request to the host.
-    pub(super) fn poll_channel(&mut self, now: Instant) -> Option<Request> {
-        self.phase.poll_channel(now)
-    }
-
-    /// The bytes of the last [`Request::Send`].
-    pub(super) fn channel_bytes(&self) -> &[u8] {
-        self.phase.channel_bytes()
     }
 
     // ---- its end ----
@@ -282,11 +274,6 @@ impl Connection {
             return None;
         }
         self.phase.deadline(now)
-    }
-
-    /// The events since the last call.
-    pub(super) fn take_events(&mut self) -> impl Iterator<Item = Event> + '_ {
-        self.state.take_events()
     }
 
     // ---- facts ----

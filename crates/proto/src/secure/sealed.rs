@@ -2,6 +2,7 @@
 
 mod arrival;
 
+use delegate::delegate;
 use farhaul_cc::Controller;
 use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::secure::{CloseCode, inner};
@@ -160,11 +161,38 @@ impl Sealed {
 }
 
 impl Established for Sealed {
-    // ---- input ----
-
-    fn begin_batch(&mut self, arrived: Instant) {
-        self.udt.begin_batch(arrived);
+    // Packet protection changes packets alone.
+    delegate! {
+        to self.udt {
+            fn begin_batch(&mut self, arrived: Instant);
+            fn finish_batch(&mut self, setup: Setup<'_>) -> Effect;
+            fn write(&mut self, now: Instant, data: &[u8]) -> usize;
+            fn room(&self) -> u64;
+            fn has_room_again(&mut self) -> bool;
+            fn read(&mut self, now: Instant, out: &mut [u8]) -> usize;
+            fn readable(&self) -> u64;
+            fn can_read(&mut self) -> bool;
+            fn has_half_close(&self) -> bool;
+            fn finish_sending(&mut self, now: Instant);
+            fn begin_linger(&mut self, now: Instant, linger: Duration);
+            fn leave(&mut self, now: Instant, kind: CloseKind);
+            fn has_left(&self) -> bool;
+            fn close(&mut self);
+            fn set_max_rate(&mut self, now: Instant, rate: Option<Rate>) -> bool;
+            fn set_controller(&mut self, now: Instant, controller: Box<dyn Controller>) -> bool;
+            fn is_gone(&self) -> bool;
+            fn write_message(&mut self, now: Instant, message: &[u8], options: MessageOptions) -> Result<bool, StreamError>;
+            fn read_message(&mut self, out: &mut [u8]) -> Option<usize>;
+            fn signal_error(&mut self, code: u32);
+            fn send_custom(&mut self, kind: u16, body: &[u8]);
+            fn is_read_to_end(&self) -> bool;
+            fn is_complete(&self) -> bool;
+            fn close_kind(&self) -> CloseKind;
+            fn explain(&self, reason: ConnectionLost) -> ConnectionLost;
+        }
     }
+
+    // ---- input ----
 
     fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Effect {
         self.receive(datagram, setup.now)
@@ -172,10 +200,6 @@ impl Established for Sealed {
 
     fn on_datagram_from(&mut self, from: AddressPair, datagram: &mut [u8], setup: Setup<'_>) -> Effect {
         self.receive_from(from, datagram, setup)
-    }
-
-    fn finish_batch(&mut self, setup: Setup<'_>) -> Effect {
-        self.udt.finish_batch(setup)
     }
 
     fn handle_timeout(&mut self, now: Instant) -> Effect {
@@ -261,68 +285,6 @@ impl Established for Sealed {
         earliest(handshake, inner)
     }
 
-    // ---- commands ----
-
-    fn write(&mut self, now: Instant, data: &[u8]) -> usize {
-        self.udt.write(now, data)
-    }
-
-    fn room(&self) -> u64 {
-        self.udt.room()
-    }
-
-    fn has_room_again(&mut self) -> bool {
-        self.udt.has_room_again()
-    }
-
-    fn read(&mut self, now: Instant, out: &mut [u8]) -> usize {
-        self.udt.read(now, out)
-    }
-
-    fn readable(&self) -> u64 {
-        self.udt.readable()
-    }
-
-    fn can_read(&mut self) -> bool {
-        self.udt.can_read()
-    }
-
-    fn has_half_close(&self) -> bool {
-        self.udt.has_half_close()
-    }
-
-    fn finish_sending(&mut self, now: Instant) {
-        self.udt.finish_sending(now);
-    }
-
-    fn begin_linger(&mut self, now: Instant, linger: Duration) {
-        self.udt.begin_linger(now, linger);
-    }
-
-    fn leave(&mut self, now: Instant, kind: CloseKind) {
-        self.udt.leave(now, kind);
-    }
-
-    fn has_left(&self) -> bool {
-        self.udt.has_left()
-    }
-
-    fn close(&mut self) {
-        self.udt.close();
-    }
-
-    fn set_max_rate(&mut self, now: Instant, rate: Option<Rate>) -> bool {
-        self.udt.set_max_rate(now, rate)
-    }
-
-    fn set_controller(&mut self, now: Instant, controller: Box<dyn Controller>) -> bool {
-        self.udt.set_controller(now, controller)
-    }
-
-    fn is_gone(&self) -> bool {
-        self.udt.is_gone()
-    }
-
     // ---- unreliable datagrams ----
 
     fn send_datagrams(
@@ -337,24 +299,6 @@ impl Established for Sealed {
 
     fn has_datagrams_alone(&self) -> bool {
         self.has_datagrams_alone
-    }
-
-    // ---- messages, signals ----
-
-    fn write_message(&mut self, now: Instant, message: &[u8], options: MessageOptions) -> Result<bool, StreamError> {
-        self.udt.write_message(now, message, options)
-    }
-
-    fn read_message(&mut self, out: &mut [u8]) -> Option<usize> {
-        self.udt.read_message(out)
-    }
-
-    fn signal_error(&mut self, code: u32) {
-        self.udt.signal_error(code);
-    }
-
-    fn send_custom(&mut self, kind: u16, body: &[u8]) {
-        self.udt.send_custom(kind, body);
     }
 
     // ---- facts ----
@@ -375,25 +319,9 @@ impl Established for Sealed {
         self.is_admitted() && self.udt.has_ended_both()
     }
 
-    fn is_read_to_end(&self) -> bool {
-        self.udt.is_read_to_end()
-    }
-
-    fn is_complete(&self) -> bool {
-        self.udt.is_complete()
-    }
-
     fn was_heard(&self) -> bool {
         // Both sides have proved who they are.
         true
-    }
-
-    fn close_kind(&self) -> CloseKind {
-        self.udt.close_kind()
-    }
-
-    fn explain(&self, reason: ConnectionLost) -> ConnectionLost {
-        self.udt.explain(reason)
     }
 
     fn fill_stats(&self, now: Instant, stats: &mut Stats) {

@@ -35,7 +35,6 @@ use crate::error::ConnectionLost;
 use crate::estimate::Rtt;
 use crate::path_memory::Recollection;
 use crate::stats::Totals;
-use crate::transport::{MessageOptions, StreamError};
 
 /// Most custom control messages that wait to be sent.
 const MAX_CUSTOM: usize = 64;
@@ -383,18 +382,6 @@ impl UdtConnection {
         transmission
     }
 
-    /// Tells the peer that this side cannot store the data (type 8).
-    pub(crate) fn signal_error(&mut self, code: u32) {
-        self.error_signal = Some(code);
-    }
-
-    /// Queues a user-defined control packet, or drops it if too many wait.
-    pub(crate) fn send_custom(&mut self, kind: u16, body: &[u8]) {
-        if self.custom.len() < MAX_CUSTOM {
-            self.queue_custom(kind, body.to_vec());
-        }
-    }
-
     /// Queues a user-defined control packet, if it fits into a packet.
     fn queue_custom(&mut self, kind: u16, body: Vec<u8>) {
         let most = self.mss.saturating_sub(IP_UDP_HEADER + self.control_surplus) as usize;
@@ -448,33 +435,6 @@ impl UdtConnection {
     }
 
     // ---- messages ----
-
-    /// Takes one message for sending, if there is room.
-    pub(crate) fn write_message(
-        &mut self,
-        now: Instant,
-        message: &[u8],
-        options: MessageOptions,
-    ) -> Result<bool, StreamError> {
-        self.begin_work(now);
-        let longest = self.longest_message();
-        if message.len() as u64 > longest {
-            return Err(StreamError::MessageTooLong(longest));
-        }
-        let expires = options.ttl.map(|ttl| now + ttl);
-        let taken = self.sender.write_message(message, options.in_order, expires);
-        if taken {
-            self.counts.bytes_written += message.len() as u64;
-        }
-        Ok(taken)
-    }
-
-    /// Copies the next message into `out`, as far as it fits. Returns its length.
-    pub(crate) fn read_message(&mut self, out: &mut [u8]) -> Option<usize> {
-        let len = self.receiver.buffer.read_message(out)?;
-        self.note_read(len);
-        Some(len)
-    }
 
     /// Payload bytes of the longest message that the peer can hold.
     fn longest_message(&self) -> u64 {

@@ -2,6 +2,7 @@
 
 mod rendezvous;
 
+use delegate::delegate;
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, is_handshake};
 
@@ -25,6 +26,16 @@ pub(crate) struct UdtOpening {
 enum Attempt {
     Calling(Caller),
     Rendezvous(Rendezvous),
+}
+
+impl Attempt {
+    delegate! {
+        to match self { Self::Calling(caller) => caller, Self::Rendezvous(rendezvous) => rendezvous } {
+            fn check(&self, now: Instant) -> Option<ConnectionLost>;
+            fn on_suspended(&mut self, gap: Duration);
+            fn deadline(&self) -> Option<Instant>;
+        }
+    }
 }
 
 impl UdtOpening {
@@ -82,17 +93,11 @@ impl protocol::Opening for UdtOpening {
         step.map(|agreed| -> Box<dyn protocol::Established> { Box::new(self.establish(agreed, heard, setup)) })
     }
 
-    fn check(&self, now: Instant) -> Option<ConnectionLost> {
-        match &self.attempt {
-            Attempt::Calling(caller) => caller.check(now),
-            Attempt::Rendezvous(rendezvous) => rendezvous.check(now),
-        }
-    }
-
-    fn on_suspended(&mut self, gap: Duration) {
-        match &mut self.attempt {
-            Attempt::Calling(caller) => caller.on_suspended(gap),
-            Attempt::Rendezvous(rendezvous) => rendezvous.on_suspended(gap),
+    delegate! {
+        to self.attempt {
+            fn check(&self, now: Instant) -> Option<ConnectionLost>;
+            fn on_suspended(&mut self, gap: Duration);
+            fn deadline(&self) -> Option<Instant>;
         }
     }
 
@@ -100,12 +105,5 @@ impl protocol::Opening for UdtOpening {
         let Some((packet, to)) = self.poll_packet(now) else { return false };
         Control::Handshake(packet).encode(Timestamp::from_elapsed(now - self.opened), to, out);
         true
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        match &self.attempt {
-            Attempt::Calling(caller) => caller.deadline(),
-            Attempt::Rendezvous(rendezvous) => rendezvous.deadline(),
-        }
     }
 }

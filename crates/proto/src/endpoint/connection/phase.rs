@@ -1,5 +1,6 @@
 //! The phases of a connection: its opening, then the established protocol. What happens goes to the present one.
 
+use delegate::delegate;
 use farhaul_units::{Duration, Instant};
 
 use crate::channel::ChannelEnd;
@@ -109,53 +110,20 @@ impl Phase {
         }
     }
 
-    /// The host takes more bytes.
-    pub(crate) fn channel_drained(&mut self) {
-        match self {
-            Self::Opening(opening) => opening.channel_drained(),
-            Self::Established(established) => established.channel_drained(),
-        }
-    }
-
-    /// The channel ended.
-    pub(crate) fn channel_ended(&mut self, now: Instant, end: ChannelEnd) -> Effect {
-        match self {
-            Self::Opening(opening) => opening.channel_ended(now, end),
-            Self::Established(established) => established.channel_ended(now, end),
-        }
-    }
-
-    /// The next request to the host.
-    pub(crate) fn poll_channel(&mut self, now: Instant) -> Option<Request> {
-        match self {
-            Self::Opening(opening) => opening.poll_channel(now),
-            Self::Established(established) => established.poll_channel(now),
-        }
-    }
-
-    /// The bytes of the last [`Request::Send`].
-    pub(crate) fn channel_bytes(&self) -> &[u8] {
-        match self {
-            Self::Opening(opening) => opening.channel_bytes(),
-            Self::Established(established) => established.channel_bytes(),
-        }
-    }
-
-    // ---- the end ----
-
-    /// The connection is over for its application.
-    pub(crate) fn close(&mut self) {
-        match self {
-            Self::Opening(opening) => opening.close(),
-            Self::Established(established) => established.close(),
-        }
-    }
-
-    /// Whether nothing is left to do for the peer after that.
-    pub(crate) fn is_gone(&self) -> bool {
-        match self {
-            Self::Opening(opening) => opening.is_gone(),
-            Self::Established(established) => established.is_gone(),
+    delegate! {
+        to match self { Self::Opening(opening) => opening, Self::Established(established) => established } {
+            /// The host takes more bytes.
+            pub(crate) fn channel_drained(&mut self);
+            /// The channel ended.
+            pub(crate) fn channel_ended(&mut self, now: Instant, end: ChannelEnd) -> Effect;
+            /// The next request to the host.
+            pub(crate) fn poll_channel(&mut self, now: Instant) -> Option<Request>;
+            /// The bytes of the last [`Request::Send`].
+            pub(crate) fn channel_bytes(&self) -> &[u8];
+            /// The connection is over for its application.
+            pub(crate) fn close(&mut self);
+            /// Whether nothing is left to do for the peer after that.
+            pub(crate) fn is_gone(&self) -> bool;
         }
     }
 

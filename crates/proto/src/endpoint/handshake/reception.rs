@@ -2,6 +2,7 @@
 
 use core::net::IpAddr;
 
+use delegate::delegate;
 use farhaul_units::Instant;
 use farhaul_wire::udt4::Handshake;
 
@@ -31,9 +32,22 @@ impl Reception {
         self.listener = mode.map(|mode| Listener::new(self.secrets.key(), mode));
     }
 
-    /// A number that strangers do not guess.
-    pub fn draw(&mut self) -> u32 {
-        self.secrets.draw()
+    delegate! {
+        to self.secrets {
+            /// A number that strangers do not guess.
+            pub fn draw(&mut self) -> u32;
+        }
+        to self.admission {
+            /// A caller from `ip` has got its connection.
+            pub fn on_accepted(&mut self, ip: IpAddr, now: Instant);
+            /// It spoke for the first time.
+            pub fn on_heard(&mut self, ip: IpAddr);
+        }
+        to self.replies {
+            /// The next answer to a caller.
+            #[call(pop)]
+            pub fn pop_reply(&mut self) -> Option<(AddressPair, Handshake)>;
+        }
     }
 
     /// Handles a caller's packet. Returns the mode of the connection that the caller is to get, if any.
@@ -54,21 +68,6 @@ impl Reception {
             }
             Response::Accept => Some(listener.mode()),
         }
-    }
-
-    /// A caller from `ip` has got its connection.
-    pub fn on_accepted(&mut self, ip: IpAddr, now: Instant) {
-        self.admission.on_accepted(ip, now);
-    }
-
-    /// It spoke for the first time.
-    pub fn on_heard(&mut self, ip: IpAddr) {
-        self.admission.on_heard(ip);
-    }
-
-    /// The next answer to a caller.
-    pub fn pop_reply(&mut self) -> Option<(AddressPair, Handshake)> {
-        self.replies.pop()
     }
 
     /// Whether an answer waits.

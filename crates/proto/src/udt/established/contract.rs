@@ -4,7 +4,7 @@ use farhaul_cc::Controller;
 use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::udt4::{Control, DataHeader, is_control, is_handshake};
 
-use super::UdtConnection;
+use super::{MAX_CUSTOM, UdtConnection};
 use crate::config::Mode;
 use crate::endpoint::closing::CloseKind;
 use crate::endpoint::expiry::SilenceAction;
@@ -257,19 +257,33 @@ impl protocol::Established for UdtConnection {
     // ---- messages, signals ----
 
     fn write_message(&mut self, now: Instant, message: &[u8], options: MessageOptions) -> Result<bool, StreamError> {
-        Self::write_message(self, now, message, options)
+        self.begin_work(now);
+        let longest = self.longest_message();
+        if message.len() as u64 > longest {
+            return Err(StreamError::MessageTooLong(longest));
+        }
+        let expires = options.ttl.map(|ttl| now + ttl);
+        let taken = self.sender.write_message(message, options.in_order, expires);
+        if taken {
+            self.counts.bytes_written += message.len() as u64;
+        }
+        Ok(taken)
     }
 
     fn read_message(&mut self, out: &mut [u8]) -> Option<usize> {
-        Self::read_message(self, out)
+        let len = self.receiver.buffer.read_message(out)?;
+        self.note_read(len);
+        Some(len)
     }
 
     fn signal_error(&mut self, code: u32) {
-        Self::signal_error(self, code);
+        self.error_signal = Some(code);
     }
 
     fn send_custom(&mut self, kind: u16, body: &[u8]) {
-        Self::send_custom(self, kind, body);
+        if self.custom.len() < MAX_CUSTOM {
+            self.queue_custom(kind, body.to_vec());
+        }
     }
 
     // ---- facts ----

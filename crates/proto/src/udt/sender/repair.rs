@@ -1,5 +1,6 @@
 //! Retransmissions: packets that the peer reported lost, and packets that must be lost because progress stopped.
 
+use delegate::delegate;
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 use farhaul_wire::udt4::Timestamp;
 
@@ -132,14 +133,17 @@ impl Repairs {
         self.echo.stop();
     }
 
-    /// Packets that wait for their first retransmission. Those of a repeated report may be under way.
-    pub(super) fn unrepaired(&self) -> u32 {
-        self.lost.unrepaired()
-    }
-
-    /// Whether a packet in flight was retransmitted.
-    pub(super) fn was_resent(&self, seq: SeqNo) -> bool {
-        self.lost.was_resent(seq)
+    delegate! {
+        to self.lost {
+            /// Packets that wait for their first retransmission. Those of a repeated report may be under way.
+            pub(super) fn unrepaired(&self) -> u32;
+            /// Whether a packet in flight was retransmitted.
+            pub(super) fn was_resent(&self, seq: SeqNo) -> bool;
+            pub(super) fn is_empty(&self) -> bool;
+            /// Whether no packet in flight is or was lost.
+            pub(super) fn is_clean(&self) -> bool;
+            pub(super) fn memory(&self) -> usize;
+        }
     }
 
     // ---- what is found to be lost ----
@@ -322,19 +326,6 @@ impl Repairs {
     /// Whether progress has stopped.
     pub(super) const fn is_stalled(&self) -> bool {
         self.stalls > 0
-    }
-
-    pub(super) const fn is_empty(&self) -> bool {
-        self.lost.is_empty()
-    }
-
-    /// Whether no packet in flight is or was lost.
-    pub(super) const fn is_clean(&self) -> bool {
-        self.lost.is_clean()
-    }
-
-    pub(super) fn memory(&self) -> usize {
-        self.lost.memory()
     }
 }
 
