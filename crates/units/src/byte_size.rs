@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use crate::quantity::{ParseQuantityError, split_number};
+use crate::quantity::{ParseQuantityError, split_number, write_scaled};
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,14 +20,7 @@ impl fmt::Display for ByteSize {
             1_000_000_000..1_000_000_000_000 => (bytes / 1e9, "GB"),
             _ => (bytes / 1e12, "TB"),
         };
-        let decimals = if value >= 100.0 {
-            0
-        } else if value >= 10.0 {
-            1
-        } else {
-            2
-        };
-        write!(f, "{value:.decimals$} {unit}")
+        write_scaled(f, value, unit)
     }
 }
 

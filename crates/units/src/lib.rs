@@ -21,16 +21,14 @@ mod packet_rate;
 mod quantity;
 mod rate;
 mod rng;
-mod send_period;
 mod seq;
 
 pub use byte_size::ByteSize;
 pub use core::time::Duration;
 pub use instant::Instant;
 pub use network::{Network, ParseNetworkError};
-pub use packet_rate::PacketRate;
+pub use packet_rate::{PacketRate, SendPeriod};
 pub use quantity::{ParseQuantityError, parse_duration, parse_ratio};
 pub use rate::Rate;
 pub use rng::Rng;
-pub use send_period::SendPeriod;
 pub use seq::{AckNo, MsgNo, SeqNo, SeqRange};

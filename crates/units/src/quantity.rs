@@ -31,6 +31,16 @@ impl fmt::Display for ParseQuantityError {
 
 impl Error for ParseQuantityError {}
 
+/// Writes a value of at least one with three or four digits, and its unit.
+pub(crate) fn write_scaled(f: &mut fmt::Formatter<'_>, value: f64, unit: &str) -> fmt::Result {
+    let decimals = match value {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    };
+    write!(f, "{value:.decimals$} {unit}")
+}
+
 /// The leading number (never negative, never infinite) and the rest, trimmed.
 pub(crate) fn split_number(text: &str) -> Result<(f64, &str), ParseQuantityError> {
     let text = text.trim();

@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-use crate::quantity::{ParseQuantityError, split_number};
+use crate::quantity::{ParseQuantityError, split_number, write_scaled};
 
 /// A bit rate. Link rates and goodput are in bits per second; sizes are in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,19 +62,12 @@ impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = self.0 as f64;
         let (value, unit) = match self.0 {
-            0..1_000 => (bits, "bit/s"),
+            0..1_000 => return write!(f, "{} bit/s", self.0),
             1_000..1_000_000 => (bits / 1e3, "kbit/s"),
             1_000_000..1_000_000_000 => (bits / 1e6, "Mbit/s"),
             _ => (bits / 1e9, "Gbit/s"),
         };
-        let decimals = if self.0 < 1_000 || value >= 100.0 {
-            0
-        } else if value >= 10.0 {
-            1
-        } else {
-            2
-        };
-        write!(f, "{value:.decimals$} {unit}")
+        write_scaled(f, value, unit)
     }
 }
 
