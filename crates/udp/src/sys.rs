@@ -17,19 +17,8 @@ const MEMINFO_DROPS: usize = 8;
 
 /// Datagrams that the kernel dropped at this socket since it exists, modulo 2^32.
 pub(crate) fn socket_drops(socket: impl AsFd) -> io::Result<u32> {
-    let mut values = [0_u32; MEMINFO_VALUES];
-    let mut length = size_of_val(&values) as libc::socklen_t;
-    // SAFETY: `values` is `length` writable bytes, for which any bit pattern is valid, and both outlive the call.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MEMINFO,
-            values.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    };
-    if result == 0 { Ok(values[MEMINFO_DROPS]) } else { Err(io::Error::last_os_error()) }
+    let values: [u32; MEMINFO_VALUES] = values(socket, libc::SOL_SOCKET, libc::SO_MEMINFO)?;
+    Ok(values[MEMINFO_DROPS])
 }
 
 /// Most ready sources that [`take_ready`] takes at once.
@@ -108,24 +97,25 @@ fn set_fragments(socket: impl AsFd, ipv6: bool, [v4, v6]: [libc::c_int; 2]) -> i
 /// The largest packet that the system expects to pass to the peer of a connected socket, in bytes.
 pub(crate) fn path_mtu(socket: impl AsFd, ipv6: bool) -> io::Result<u32> {
     let (level, option) = if ipv6 { (libc::IPPROTO_IPV6, libc::IPV6_MTU) } else { (libc::IPPROTO_IP, libc::IP_MTU) };
-    let mut value: libc::c_int = 0;
-    let mut length = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: `value` is `length` writable bytes, for which any bit pattern is valid, and both outlive the call.
-    let result = unsafe {
-        libc::getsockopt(socket.as_fd().as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut length)
-    };
-    if result == 0 { Ok(u32::try_from(value).unwrap_or(0)) } else { Err(io::Error::last_os_error()) }
+    let [mtu] = values(socket, level, option)?;
+    Ok(u32::try_from(mtu.cast_signed()).unwrap_or(0))
+}
+
+/// The words of a socket option.
+fn values<const N: usize>(socket: impl AsFd, level: libc::c_int, option: libc::c_int) -> io::Result<[u32; N]> {
+    let mut values = [0_u32; N];
+    let mut length = size_of_val(&values) as libc::socklen_t;
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: `values` is `length` writable bytes, for which any bit pattern is valid, and both outlive the call.
+    let result = unsafe { libc::getsockopt(fd, level, option, values.as_mut_ptr().cast(), &raw mut length) };
+    if result == 0 { Ok(values) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The value of a socket option.
 #[cfg(test)]
 pub(crate) fn value(socket: impl AsFd, (level, option): (libc::c_int, libc::c_int)) -> io::Result<libc::c_int> {
-    let mut value: libc::c_int = -1;
-    let mut length = size_of_val(&value) as libc::socklen_t;
-    let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: `value` is `length` writable bytes, and both outlive the call.
-    let result = unsafe { libc::getsockopt(fd, level, option, (&raw mut value).cast(), &raw mut length) };
-    if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+    let [value] = values(socket, level, option)?;
+    Ok(value.cast_signed())
 }
 
 /// The MTU of the interface with this name, in the network namespace of the socket.

@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 ///
 /// A process that was stopped for a minute must not conclude that its peer was silent for a minute. Without the pause,
 /// every timer fires one interval later, when the peer had a chance to answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Timeline {
     cut_out: Duration,
     last: Instant,
@@ -24,11 +24,6 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// A timeline without pauses.
-    pub const fn new() -> Self {
-        Self { cut_out: Duration::ZERO, last: Instant::ZERO, wall: None, was_set: false }
-    }
-
     /// The transport's time at `clock`. The driver should have called at `due` at the latest. Never goes back.
     pub fn at(&mut self, clock: Instant, due: Option<Instant>) -> Instant {
         let mut now = clock.saturating_sub(self.cut_out);
@@ -61,12 +56,6 @@ impl Timeline {
     }
 }
 
-impl Default for Timeline {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_pause_is_cut_out_of_the_transports_time() {
-        let mut timeline = Timeline::new();
+        let mut timeline = Timeline::default();
         assert_eq!(timeline.at(second(1), None), second(1));
         assert_eq!(timeline.at(second(602), Some(second(2))), second(2));
         assert_eq!(timeline.at(second(603), Some(second(3))), second(3));
@@ -86,7 +75,7 @@ mod tests {
 
     #[test]
     fn an_earlier_event_is_on_the_same_timeline_and_never_in_its_future() {
-        let mut timeline = Timeline::new();
+        let mut timeline = Timeline::default();
         timeline.at(second(602), Some(second(2)));
         timeline.at(second(605), None);
         assert_eq!(timeline.of(second(604)), second(4));
@@ -95,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_wall_clock_that_is_set_moves_no_timer_and_dates_nothing_after_now() {
-        let (clock, mut timeline) = (Clock::start(), Timeline::new());
+        let (clock, mut timeline) = (Clock::start(), Timeline::default());
         let wall = clock.wall();
         let now = timeline.at(wall.now, None);
         for jump in [Duration::from_millis(40), Duration::from_secs(3_600), Duration::from_secs(10 * 365 * 86_400)] {
@@ -111,7 +100,7 @@ mod tests {
 
     #[test]
     fn stamps_from_around_a_step_of_the_wall_clock_do_not_count() {
-        let (clock, mut timeline) = (Clock::start(), Timeline::new());
+        let (clock, mut timeline) = (Clock::start(), Timeline::default());
         let reading = |timeline: &mut Timeline, step: Duration| {
             let wall = clock.wall();
             timeline.at(wall.now, None);
@@ -125,19 +114,19 @@ mod tests {
 
     #[test]
     fn a_short_delay_is_no_pause() {
-        let mut timeline = Timeline::new();
+        let mut timeline = Timeline::default();
         assert_eq!(timeline.at(second(3), Some(second(2))), second(3));
     }
 
     #[test]
     fn an_idle_endpoint_without_timers_has_no_pauses() {
-        let mut timeline = Timeline::new();
+        let mut timeline = Timeline::default();
         assert_eq!(timeline.at(second(1_000), None), second(1_000));
     }
 
     #[test]
     fn time_never_goes_back() {
-        let mut timeline = Timeline::new();
+        let mut timeline = Timeline::default();
         assert_eq!(timeline.at(second(5), None), second(5));
         assert_eq!(timeline.at(second(4), None), second(5));
     }

@@ -124,7 +124,7 @@ impl<T: Streams + Channels> Core<T> {
             transmit_queue: TransmitQueue::new(),
             channel_requests: None,
             answering: None,
-            timeline: Timeline::new(),
+            timeline: Timeline::default(),
             driver: DriverThread::Awake,
             departing: false,
             wakeups: Wakeups::default(),

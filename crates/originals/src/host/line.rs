@@ -98,7 +98,7 @@ impl Line {
             waiter,
             woken,
             clock: Clock::start(),
-            timeline: Timeline::new(),
+            timeline: Timeline::default(),
             due: None,
             piece: vec![0; PIECE].into_boxed_slice(),
             batch: RecvBatch::new(TRAINS),
