@@ -62,5 +62,5 @@ pub use shared_channel::{CeilingFigures, ControlPath};
 pub use stats::{Stats, Totals};
 pub use transport::{
     AddressPair, Arrival, Batch, ConnectOptions, DatagramKind, Datagrams, Message, MessageOptions, Read, Readiness,
-    StreamError, Streams, Transmit, Transport, earliest, time_until,
+    StreamError, Streams, Transmit, Transport, earliest,
 };

@@ -59,9 +59,3 @@ impl Recollection {
         }
     }
 }
-
-impl core::fmt::Debug for Recollection {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Recollection").field("peer", &self.peer).finish_non_exhaustive()
-    }
-}

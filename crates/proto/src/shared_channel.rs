@@ -36,7 +36,7 @@ use crate::transport::{AddressPair, Arrival, Batch, DatagramKind, Transmit, Tran
 /// The control stream beside the connections of an endpoint, if there is one, and their ceiling.
 ///
 /// The ceiling holds for everything that the endpoint sends. So an endpoint with a control stream should have one peer.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct SharedChannel {
     control: Option<Box<Control>>,
     shaper: Shaper,
@@ -45,7 +45,6 @@ pub(crate) struct SharedChannel {
 }
 
 /// A control stream and what it found about the channel.
-#[derive(Debug)]
 struct Control {
     stream: StableStream,
     path: ControlPath,

@@ -367,8 +367,3 @@ pub fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
         (a, b) => a.or(b),
     }
 }
-
-/// Time until `deadline`; zero if it has passed.
-pub fn time_until(now: Instant, deadline: Instant) -> Duration {
-    deadline.saturating_since(now)
-}

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use delegate::delegate;
 use farhaul_units::{SeqNo, SeqRange};
 
 use super::packet_store::{PacketStore, Run};
@@ -57,14 +58,25 @@ impl<const HEADER: usize> SizedStores<HEADER> {
         self.older.front().unwrap_or(&self.current).first()
     }
 
-    /// The sequence number of the next written packet.
-    pub(super) const fn end(&self) -> SeqNo {
-        self.current.end()
-    }
-
-    /// Payload bytes of a full packet that is written now.
-    pub(super) const fn payload_size(&self) -> usize {
-        self.current.payload_size()
+    delegate! {
+        to self.current {
+            /// The sequence number of the next written packet.
+            pub(super) fn end(&self) -> SeqNo;
+            /// Payload bytes of a full packet that is written now.
+            pub(super) fn payload_size(&self) -> usize;
+            /// Stores stream data. See [`PacketStore::write`].
+            pub(super) fn write(&mut self, data: &[u8], next_to_send: SeqNo, header: impl FnMut(SeqNo, &mut [u8; HEADER]));
+            /// Stores one packet. See [`PacketStore::push`].
+            pub(crate) fn push(&mut self, payload: &[u8], header: impl FnOnce(SeqNo, &mut [u8; HEADER]));
+            /// Frees memory that is kept for reuse only.
+            pub(super) fn shrink(&mut self);
+        }
+        to self.store(seq) {
+            /// The header of a held packet.
+            pub(crate) fn header(&self, seq: SeqNo) -> Option<&[u8; HEADER]>;
+            /// The payload of a held packet.
+            pub(crate) fn payload(&self, seq: SeqNo) -> Option<&[u8]>;
+        }
     }
 
     /// Payload bytes of a full packet in the store of `seq`.
@@ -91,34 +103,12 @@ impl<const HEADER: usize> SizedStores<HEADER> {
         self.older.iter().map(PacketStore::memory).sum::<usize>() + self.current.memory()
     }
 
-    // ---- writing ----
-
-    /// Stores stream data. See [`PacketStore::write`].
-    pub(super) fn write(&mut self, data: &[u8], next_to_send: SeqNo, header: impl FnMut(SeqNo, &mut [u8; HEADER])) {
-        self.current.write(data, next_to_send, header);
-    }
-
-    /// Stores one packet. See [`PacketStore::push`].
-    pub(crate) fn push(&mut self, payload: &[u8], header: impl FnOnce(SeqNo, &mut [u8; HEADER])) {
-        self.current.push(payload, header);
-    }
-
     // ---- reading ----
 
     /// Adjacent packets of one size. See [`PacketStore::run`].
     pub(super) fn run(&mut self, seq: SeqNo, max: u32) -> Option<Run<'_>> {
         let older = self.older.iter_mut().find(|store| seq.is_before(store.end()));
         older.unwrap_or(&mut self.current).run(seq, max)
-    }
-
-    /// The header of a held packet.
-    pub(crate) fn header(&self, seq: SeqNo) -> Option<&[u8; HEADER]> {
-        self.store(seq).header(seq)
-    }
-
-    /// The payload of a held packet.
-    pub(crate) fn payload(&self, seq: SeqNo) -> Option<&[u8]> {
-        self.store(seq).payload(seq)
     }
 
     fn store(&self, seq: SeqNo) -> &PacketStore<HEADER> {
@@ -139,11 +129,6 @@ impl<const HEADER: usize> SizedStores<HEADER> {
             self.change_size();
         }
         released + self.current.release(seq)
-    }
-
-    /// Frees memory that is kept for reuse only.
-    pub(super) fn shrink(&mut self) {
-        self.current.shrink();
     }
 }
 

@@ -371,6 +371,7 @@ impl Connection {
     }
 
     /// The same, mutable.
+    #[cfg(any(test, feature = "testing"))]
     pub fn established_as_mut<T: Established>(&mut self) -> Option<&mut T> {
         self.established_mut().and_then(|established| (established as &mut dyn Any).downcast_mut())
     }

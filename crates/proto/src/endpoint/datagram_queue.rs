@@ -14,9 +14,8 @@ const MOST_WAITING: usize = 4 << 20;
 /// The datagrams that wait for the host, and the connections that have nothing else.
 #[derive(Debug, Default)]
 pub(crate) struct DatagramQueue {
-    /// `None` while nobody wants them.
-    questions: Option<Box<Inbox>>,
-    answers: Option<Box<Inbox>>,
+    /// Those of each kind; `None` while nobody wants them.
+    inboxes: [Option<Box<Inbox>>; 2],
     /// Connections of callers for datagrams alone, and some that are forgotten.
     pub(crate) connections: Vec<ConnectionId>,
     /// The time of the last input.
@@ -97,10 +96,7 @@ impl DatagramQueue {
 
     /// The host wants datagrams of this kind from now on, or no more.
     pub(super) fn want(&mut self, kind: DatagramKind, wanted: bool) {
-        let inbox = match kind {
-            DatagramKind::Question => &mut self.questions,
-            DatagramKind::Answer => &mut self.answers,
-        };
+        let inbox = &mut self.inboxes[kind as usize];
         match wanted {
             true => drop(inbox.get_or_insert_default()),
             false => *inbox = None,
@@ -115,10 +111,7 @@ impl DatagramQueue {
     }
 
     fn inbox(&mut self, kind: DatagramKind) -> Option<&mut Inbox> {
-        match kind {
-            DatagramKind::Question => self.questions.as_deref_mut(),
-            DatagramKind::Answer => self.answers.as_deref_mut(),
-        }
+        self.inboxes[kind as usize].as_deref_mut()
     }
 }
 
@@ -142,7 +135,7 @@ mod tests {
         };
         let mut queue = DatagramQueue::default();
         queue.put(origin, &datagram(1, 80));
-        queue.questions = Some(Box::default());
+        queue.want(DatagramKind::Question, true);
         for bytes in [datagram(1, 80), datagram(1, 80), datagram(2, 80), vec![9; 80], datagram(1, 50), datagram(1, 50)]
         {
             queue.put(origin, &bytes);

@@ -3,7 +3,6 @@
 //! The source sends a burst of W_c datagrams and sleeps T_s. The responder acknowledges each datagram. Each burst is one
 //! step of the law, with the goodput that the acknowledgements of the last step show.
 
-use core::fmt;
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
@@ -81,20 +80,10 @@ pub struct StableFigures {
     pub jitter: Duration,
 }
 
-/// Writes what an application sends in a stream.
-struct Fill(Box<Filling>);
-
-/// Gets the number of the datagram and its payload.
-type Filling = dyn FnMut(u64, &mut [u8]) + Send;
-
-impl fmt::Debug for Fill {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Fill")
-    }
-}
+/// Writes what an application sends in a stream. Gets the number of the datagram and its payload.
+type Fill = dyn FnMut(u64, &mut [u8]) + Send;
 
 /// The sending end of a stable stream.
-#[derive(Debug)]
 pub struct StableStream {
     config: StableConfig,
     to: SocketAddr,
@@ -119,7 +108,7 @@ pub struct StableStream {
     round_trip: Option<(Instant, Duration)>,
     /// Of the latest acknowledgement.
     counts: Counts,
-    fill: Option<Fill>,
+    fill: Option<Box<Fill>>,
     stopped: bool,
 }
 
@@ -193,7 +182,7 @@ impl StableStream {
     /// Datagrams may be lost, and are not repeated. The far end receives them by
     /// [`payload`](super::payload).
     pub fn fill_with(&mut self, fill: impl FnMut(u64, &mut [u8]) + Send + 'static) {
-        self.fill = Some(Fill(Box::new(fill)));
+        self.fill = Some(Box::new(fill));
     }
 
     /// Bytes of payload in each datagram.
@@ -330,7 +319,7 @@ impl Probing for StableStream {
             Probe { kind, session: self.session, number, clock }.encode(out);
             out.resize(at + size, 0);
             self.outstanding.send();
-            if let Some(Fill(fill)) = &mut self.fill {
+            if let Some(fill) = &mut self.fill {
                 fill(number, &mut out[at + HEADER_LEN..]);
             }
         }

@@ -286,6 +286,11 @@ impl Exchange {
         self.close = Some((code, told));
     }
 
+    /// The keys of both epochs, as far as they are known.
+    fn levels(&self) -> impl Iterator<Item = &Level> {
+        [&self.initial, &self.handshake].into_iter().flatten()
+    }
+
     fn level(&mut self, epoch: Epoch) -> Option<&mut Level> {
         match epoch {
             Epoch::INITIAL => self.initial.as_mut(),
@@ -349,18 +354,17 @@ impl Exchange {
     }
 
     fn has_unsent(&self) -> bool {
-        [&self.initial, &self.handshake].into_iter().flatten().any(|level| level.stream.has_unsent())
+        self.levels().any(|level| level.stream.has_unsent())
     }
 
     /// The epoch of the next packet, if one is due.
     fn due(&self) -> Option<Epoch> {
-        let levels = [&self.initial, &self.handshake];
         let last = || self.handshake.as_ref().or(self.initial.as_ref());
         let due = if self.close.is_some() {
             // A peer that has not confirmed the Initial messages may have no other keys.
             self.initial.as_ref().filter(|level| level.stream.has_unconfirmed()).or_else(last)
         } else {
-            let unsent = levels.into_iter().flatten().find(|level| level.stream.has_unsent());
+            let unsent = self.levels().find(|level| level.stream.has_unsent());
             unsent.or_else(|| last().filter(|_| self.confirm))
         };
         due.map(|level| level.epoch)
@@ -411,7 +415,7 @@ impl Exchange {
 
     /// Whether the peer has confirmed everything that this side said.
     fn is_settled(&self) -> bool {
-        ![&self.initial, &self.handshake].into_iter().flatten().any(|level| level.stream.has_unconfirmed())
+        !self.levels().any(|level| level.stream.has_unconfirmed())
     }
 
     /// When to call [`poll`](Self::poll) next.

@@ -1,7 +1,6 @@
 //! The cryptography that packet protection needs, behind traits. The pure zone has none of its own: `farhaul-secure` has that of
 //! TLS 1.3, and [`Null`](super::Null) has none, for simulations.
 
-use core::fmt;
 use core::net::SocketAddr;
 
 use farhaul_wire::secure::{CloseCode, PacketNumber, TAG_LEN};
@@ -40,12 +39,6 @@ pub struct Keys {
     pub local: Box<dyn PacketKey>,
     /// Opens what the peer sends.
     pub remote: Box<dyn PacketKey>,
-}
-
-impl fmt::Debug for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Keys")
-    }
 }
 
 /// Makes the keys of one epoch after the other.

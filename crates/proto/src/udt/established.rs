@@ -40,7 +40,6 @@ use crate::stats::Totals;
 const MAX_CUSTOM: usize = 64;
 
 /// Both halves of a connection with their shared state.
-#[derive(Debug)]
 pub(crate) struct UdtConnection {
     peer_id: SocketId,
     /// Whether the peer is known to be of Farhaul.
