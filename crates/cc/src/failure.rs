@@ -1,6 +1,6 @@
 //! The failure of a controller: who, in which callback, and how.
 
-use std::fmt;
+use arrayvec::ArrayString;
 
 /// Bytes of a controller's name in a failure. A longer one is cut.
 const NAME_BYTES: usize = 40;
@@ -19,7 +19,7 @@ pub struct ControllerFailure {
 impl ControllerFailure {
     /// A fault of the controller `name`.
     pub fn new(name: &str, fault: ControllerFault) -> Self {
-        Self { controller: ShortName::new(if name.is_empty() { "unnamed" } else { name }), fault }
+        Self { controller: shortened(if name.is_empty() { "unnamed" } else { name }), fault }
     }
 }
 
@@ -36,7 +36,8 @@ pub enum ControllerFault {
 }
 
 /// A setting with a value that no connection can use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{setting} to {value}")]
 #[non_exhaustive]
 pub struct Nonsense {
     /// The field of [`Control`](crate::Control).
@@ -46,18 +47,23 @@ pub struct Nonsense {
 }
 
 /// A value that no connection can use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NonsenseValue {
     /// Not a number.
+    #[error("NaN")]
     NotANumber,
     /// Infinite.
+    #[error("an infinite value")]
     Infinite,
     /// Below zero.
+    #[error("a value below zero")]
     Negative,
     /// Zero, where that would stop the connection.
+    #[error("zero")]
     Zero,
     /// A time of more than a minute, in which the connection would not send.
+    #[error("more than 60 s")]
     TooLong,
 }
 
@@ -80,54 +86,14 @@ impl Nonsense {
     }
 }
 
-impl fmt::Display for Nonsense {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = match self.value {
-            NonsenseValue::NotANumber => "NaN",
-            NonsenseValue::Infinite => "an infinite value",
-            NonsenseValue::Negative => "a value below zero",
-            NonsenseValue::Zero => "zero",
-            NonsenseValue::TooLong => "more than 60 s",
-        };
-        write!(f, "{} to {value}", self.setting)
-    }
-}
-
 /// A name of at most 40 bytes, held in place.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct ShortName {
-    bytes: [u8; NAME_BYTES],
-    len: u8,
-}
+pub type ShortName = ArrayString<NAME_BYTES>;
 
-impl ShortName {
-    /// As much of `name` as fits.
-    pub fn new(name: &str) -> Self {
-        let mut len = name.len().min(NAME_BYTES);
-        while !name.is_char_boundary(len) {
-            len -= 1;
-        }
-        let mut bytes = [0; NAME_BYTES];
-        bytes[..len].copy_from_slice(&name.as_bytes()[..len]);
-        Self { bytes, len: len as u8 }
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
-    }
-}
-
-impl fmt::Display for ShortName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl fmt::Debug for ShortName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.as_str(), f)
-    }
+/// As much of `name` as fits.
+fn shortened(name: &str) -> ShortName {
+    let fits = |length: &usize| name.is_char_boundary(*length);
+    let length = (0..=name.len().min(NAME_BYTES)).rev().find(fits).unwrap_or(0);
+    ShortName::from(&name[..length]).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -136,10 +102,10 @@ mod tests {
 
     #[test]
     fn a_long_name_is_cut_between_characters() {
-        assert_eq!(ShortName::new("aimd").as_str(), "aimd");
+        assert_eq!(shortened("aimd").as_str(), "aimd");
         let long = "ä".repeat(30);
-        assert_eq!(ShortName::new(&long).as_str(), "ä".repeat(20));
-        assert_eq!(ShortName::new(&format!("a{long}")).as_str(), format!("a{}", "ä".repeat(19)));
+        assert_eq!(shortened(&long).as_str(), "ä".repeat(20));
+        assert_eq!(shortened(&format!("a{long}")).as_str(), format!("a{}", "ä".repeat(19)));
     }
 
     #[test]

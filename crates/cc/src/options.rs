@@ -18,6 +18,21 @@ pub struct OptionDoc {
 }
 
 impl OptionDoc {
+    /// A bare word, off by default.
+    pub const fn flag(name: &'static str, meaning: &'static str) -> Self {
+        Self { name, meaning, form: OptionForm::Flag }
+    }
+
+    /// `name=value`, of which `example` is a valid one. There is no default.
+    pub const fn required(name: &'static str, meaning: &'static str, example: &'static str) -> Self {
+        Self { name, meaning, form: OptionForm::Required { example } }
+    }
+
+    /// `name=value`, with this default.
+    pub const fn optional(name: &'static str, meaning: &'static str, default: &'static str) -> Self {
+        Self { name, meaning, form: OptionForm::Optional { default } }
+    }
+
     /// How the option is written: `native`, `rate=500mbit`.
     pub fn written(&self) -> String {
         match self.form {

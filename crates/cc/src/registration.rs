@@ -67,7 +67,7 @@ pub(crate) fn register_made(name: &str, spec: Spec) -> Result<(), RegistrationEr
 /// A controller that is to have a name.
 ///
 /// ```
-/// use farhaul_cc::options::{OptionDoc, OptionForm};
+/// use farhaul_cc::options::OptionDoc;
 /// use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, Registration, Spec};
 ///
 /// struct Constant(f64, String);
@@ -83,11 +83,10 @@ pub(crate) fn register_made(name: &str, spec: Spec) -> Result<(), RegistrationEr
 ///     fn on_loss(&mut self, _: &Path, _: &LossEvent<'_>, _: &mut Control) {}
 /// }
 ///
-/// let form = OptionForm::Required { example: "100" };
 /// Registration::new("constant", "a window that never changes", |settings, _seed| {
 ///     Ok(Box::new(Constant(settings.required("window")?, settings.to_string())))
 /// })
-/// .option(OptionDoc { name: "window", meaning: "the window, packets", form })
+/// .option(OptionDoc::required("window", "the window, packets", "100"))
 /// .register()?;
 /// let spec: Spec = "constant:window=50".parse()?;
 /// assert_eq!(spec.build(1).name(), "constant:window=50");
@@ -218,7 +217,6 @@ fn check_word(word: &str, what: &'static str) -> Result<(), RegistrationError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::OptionForm;
     use crate::registry::controllers;
     use crate::{Row, Spec};
 
@@ -232,7 +230,7 @@ mod tests {
 
     #[test]
     fn an_added_controller_is_read_built_and_listed_like_a_built_in_one() {
-        let limit = OptionDoc { name: "limit", meaning: "packets", form: OptionForm::Optional { default: "9" } };
+        let limit = OptionDoc::optional("limit", "packets", "9");
         let entry = Registration::new("added", "for a test", |settings, _seed| {
             let limit: u32 = settings.optional("limit", str::parse)?.unwrap_or(9);
             if limit == 0 { Err(settings.out_of_range("limit", "above zero")) } else { Ok(reno()) }
@@ -298,7 +296,7 @@ mod tests {
             let refused = RegistrationError::Unusable { what: "name", word: name.into() };
             assert_eq!(named(name).register().err(), Some(refused));
         }
-        let option = |name| OptionDoc { name, meaning: "none", form: OptionForm::Flag };
+        let option = |name| OptionDoc::flag(name, "none");
         let twice = named("options").option(option("a")).option(option("a")).register();
         assert!(matches!(twice, Err(RegistrationError::Unusable { what: "option", .. })));
         let lines = Registration::new("lines", "two\nlines", |_settings, _seed| Ok(reno())).register();

@@ -9,7 +9,7 @@ use farhaul_units::{Rate, parse_duration};
 
 use crate::Controller;
 use crate::model::{Bbr, Union};
-use crate::options::{OptionDoc, OptionForm, Settings, SpecError};
+use crate::options::{OptionDoc, Settings, SpecError};
 use crate::rate::{Fixed, Udt4, Udt2004, Udt2004Options, Udt2007, Udt2011};
 use crate::registration::added;
 use crate::selection::Row;
@@ -87,11 +87,7 @@ pub(crate) static BUILT_IN: &[Entry] = &[
         name: "udt",
         summary: "UDT4's rate control: increase by the power of ten of the spare capacity, a ninth less on loss",
         source: "udt-2007, udt-draft",
-        options: &[OptionDoc {
-            name: "native",
-            meaning: "without effect: the name of this law before it was plain udt",
-            form: OptionForm::Flag,
-        }],
+        options: &[OptionDoc::flag("native", "without effect: the name of this law before it was plain udt")],
         revision: Revision::BuiltIn,
         construct: &|_settings, seed| Ok(Box::new(Udt4::new(seed))),
     },
@@ -100,26 +96,14 @@ pub(crate) static BUILT_IN: &[Entry] = &[
         summary: "the first UDT: increase by the power of ten of the capacity, a ninth less on loss or growing delay",
         source: "udt-2004",
         options: &[
-            OptionDoc {
-                name: "warnings",
-                meaning: "whether to obey the peer's delay warnings: on or off",
-                form: OptionForm::Optional { default: "on" },
-            },
-            OptionDoc {
-                name: "capacity-factor",
-                meaning: "factor of the capacity estimate, for experiments",
-                form: OptionForm::Optional { default: "1" },
-            },
-            OptionDoc {
-                name: "missed-warnings",
-                meaning: "probability of ignoring a delay warning, for experiments",
-                form: OptionForm::Optional { default: "0" },
-            },
-            OptionDoc {
-                name: "false-warnings",
-                meaning: "probability of treating an acknowledgement as a delay warning, for experiments",
-                form: OptionForm::Optional { default: "0" },
-            },
+            OptionDoc::optional("warnings", "whether to obey the peer's delay warnings: on or off", "on"),
+            OptionDoc::optional("capacity-factor", "factor of the capacity estimate, for experiments", "1"),
+            OptionDoc::optional("missed-warnings", "probability of ignoring a delay warning, for experiments", "0"),
+            OptionDoc::optional(
+                "false-warnings",
+                "probability of treating an acknowledgement as a delay warning, for experiments",
+                "0",
+            ),
         ],
         revision: Revision::BuiltIn,
         construct: &|settings, seed| {
@@ -130,11 +114,10 @@ pub(crate) static BUILT_IN: &[Entry] = &[
         name: "udt-2007",
         summary: "UDT of 2007 (releases 3.x): the first loss report stops sending for 10 ms and keeps the rate",
         source: "udt-2007, udt-draft",
-        options: &[OptionDoc {
-            name: "release-3.3",
-            meaning: "as release 3.3: slow start ends at the speed of the bottleneck, further reports cut less often",
-            form: OptionForm::Flag,
-        }],
+        options: &[OptionDoc::flag(
+            "release-3.3",
+            "as release 3.3: slow start ends at the speed of the bottleneck, further reports cut less often",
+        )],
         revision: Revision::BuiltIn,
         construct: &|settings, seed| {
             let release = settings.flag("release-3.3");
@@ -146,31 +129,15 @@ pub(crate) static BUILT_IN: &[Entry] = &[
         summary: "UDT4's law with the modification of 2011: decrease by RTT, window by backlog",
         source: "udt-2011",
         options: &[
-            OptionDoc {
-                name: "only",
-                meaning: "a single rule: rate (the decrease) or window",
-                form: OptionForm::Optional { default: "both" },
-            },
-            OptionDoc {
-                name: "alpha",
-                meaning: "backlog above which the window stays unchanged, packets",
-                form: OptionForm::Optional { default: "1.5" },
-            },
-            OptionDoc {
-                name: "beta",
-                meaning: "backlog above which the window shrinks, packets",
-                form: OptionForm::Optional { default: "3.5" },
-            },
-            OptionDoc {
-                name: "interval",
-                meaning: "time that the window covers in addition to the RTT",
-                form: OptionForm::Optional { default: "10ms" },
-            },
-            OptionDoc {
-                name: "speed",
-                meaning: "rate that sizes the window: arrival (receiver's report) or delivery (sender's measurement)",
-                form: OptionForm::Optional { default: "arrival" },
-            },
+            OptionDoc::optional("only", "a single rule: rate (the decrease) or window", "both"),
+            OptionDoc::optional("alpha", "backlog above which the window stays unchanged, packets", "1.5"),
+            OptionDoc::optional("beta", "backlog above which the window shrinks, packets", "3.5"),
+            OptionDoc::optional("interval", "time that the window covers in addition to the RTT", "10ms"),
+            OptionDoc::optional(
+                "speed",
+                "rate that sizes the window: arrival (receiver's report) or delivery (sender's measurement)",
+                "arrival",
+            ),
         ],
         revision: Revision::BuiltIn,
         construct: &|settings, seed| Ok(Box::new(Udt2011::from_settings(settings, seed)?)),
@@ -179,11 +146,7 @@ pub(crate) static BUILT_IN: &[Entry] = &[
         name: "fixed",
         summary: "a fixed rate without reaction to loss, for dedicated channels",
         source: "none",
-        options: &[OptionDoc {
-            name: "rate",
-            meaning: "bits per second on the wire, headers included",
-            form: OptionForm::Required { example: "500mbit" },
-        }],
+        options: &[OptionDoc::required("rate", "bits per second on the wire, headers included", "500mbit")],
         revision: Revision::BuiltIn,
         construct: &|settings, _seed| {
             let rate: Rate = settings.required("rate")?;
@@ -221,11 +184,7 @@ pub(crate) static BUILT_IN: &[Entry] = &[
         name: "ledbat",
         summary: "LEDBAT++: a scavenger, which gives way to everything else as a queue begins to grow",
         source: "ledbat-plus-plus, rfc6817",
-        options: &[OptionDoc {
-            name: "target",
-            meaning: "queueing delay at which it stops to grow",
-            form: OptionForm::Optional { default: "2ms" },
-        }],
+        options: &[OptionDoc::optional("target", "queueing delay at which it stops to grow", "2ms")],
         revision: Revision::BuiltIn,
         construct: &|settings, _seed| {
             let target = settings.optional("target", parse_duration)?.unwrap_or(TARGET);
