@@ -1,63 +1,31 @@
 //! Controllers that programs add to the registry.
 //!
-//! The table of added controllers is one for the process, because names are read everywhere: on the command line, in
-//! settings files, in scenarios. A [`Registration`] stays in it. A controller without options may be replaced by another one of its
-//! name ([`Spec::register`]), as when somebody at a prompt defines it again.
+//! A [`Registration`] stays in it for the rest of the process. A controller without options may be replaced by another one of its name
+//! ([`Spec::register`](crate::Spec::register)), as when somebody at a prompt defines it again.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
+use crate::controller::Controller;
+use crate::entry::{Added, Construct, Entry, Made, Revision, added_mut};
 use crate::options::{OptionDoc, Settings, SpecError};
-use crate::registry::{BUILT_IN, Construct, Entry, Revision};
-use crate::{Controller, Spec};
+use crate::registry::BUILT_IN;
 
 /// The longest name, bytes.
 const LONGEST_NAME: usize = 32;
 
-static ADDED: RwLock<Added> = RwLock::new(Added { entries: Vec::new(), made: BTreeMap::new() });
-
-/// No name is in both.
-struct Added {
-    entries: Vec<&'static Entry>,
-    made: BTreeMap<String, Spec>,
+/// Whether the name belongs to a controller that stays.
+fn stays(added: &Added, name: &str) -> bool {
+    BUILT_IN.iter().chain(added.entries.iter().copied()).any(|entry| entry.name == name)
 }
 
-impl Added {
-    /// Whether the name belongs to a controller that stays.
-    fn keeps(&self, name: &str) -> bool {
-        BUILT_IN.iter().chain(self.entries.iter().copied()).any(|entry| entry.name == name)
+/// Gives its name to a controller without options, in the place of such a one that had it before.
+pub(crate) fn register_made(made: Made) -> Result<(), RegistrationError> {
+    check_word(&made.name, "name")?;
+    let mut added = added_mut();
+    if stays(&added, &made.name) {
+        return Err(RegistrationError::Taken(made.name.to_string()));
     }
-}
-
-fn read() -> RwLockReadGuard<'static, Added> {
-    // A program that panics with the lock leaves whole entries.
-    ADDED.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The added entries, in the order in which they came.
-pub(crate) fn added() -> Vec<&'static Entry> {
-    read().entries.clone()
-}
-
-/// The controller without options that the program has registered by this name.
-pub(crate) fn made(name: &str) -> Option<Spec> {
-    read().made.get(name).cloned()
-}
-
-/// The names of those.
-pub(crate) fn made_names() -> Vec<String> {
-    read().made.keys().cloned().collect()
-}
-
-/// Gives a name to a controller without options, in the place of such a one that had it before.
-pub(crate) fn register_made(name: &str, spec: Spec) -> Result<(), RegistrationError> {
-    check_word(name, "name")?;
-    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
-    if added.keeps(name) {
-        return Err(RegistrationError::Taken(name.into()));
-    }
-    let before = added.made.insert(name.into(), spec);
+    let before = added.made.insert(made.name.to_string(), made);
     drop(added);
     // Its destructor may be a program's.
     drop(before);
@@ -157,8 +125,8 @@ impl Registration {
         if self.summary.is_empty() || self.summary.contains('\n') {
             return Err(RegistrationError::Summary(self.name));
         }
-        let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
-        if added.keeps(&self.name) || added.made.contains_key(&self.name) {
+        let mut added = added_mut();
+        if stays(&added, &self.name) || added.made.contains_key(&self.name) {
             return Err(RegistrationError::Taken(self.name));
         }
         // It stays for the rest of the process, as names do in built-in entries.

@@ -3,55 +3,15 @@
 //!
 //! The command line, configuration files and the table in the documentation are derived from this one.
 
-use std::fmt;
-
 use farhaul_units::{Rate, parse_duration};
 
-use crate::Controller;
+use crate::entry::added;
+pub use crate::entry::{Entry, Revision};
 use crate::model::{Bbr, Union};
 use crate::options::{OptionDoc, Settings, SpecError};
 use crate::rate::{Fixed, Udt4, Udt2004, Udt2004Options, Udt2007, Udt2011};
-use crate::registration::added;
 use crate::selection::Row;
 use crate::window::{Cubic, Ledbat, Reno, TARGET, Tahoe};
-
-/// One controller.
-#[non_exhaustive]
-pub struct Entry {
-    /// The name by which users select it.
-    pub name: &'static str,
-    /// A summary in one line.
-    pub summary: &'static str,
-    /// The source of its law: for built-in ones keys of `docs/papers/papers.bib`, or `none`.
-    pub source: &'static str,
-    /// Its options, in the order of printing.
-    pub options: &'static [OptionDoc],
-    /// Where its code is.
-    pub revision: Revision<'static>,
-    /// Makes a controller from checked settings and a seed. Fails on unusable values.
-    pub(crate) construct: &'static Construct,
-}
-
-/// Makes a controller from its settings and a seed.
-pub(crate) type Construct = dyn Fn(&Settings, u64) -> Result<Box<dyn Controller>, SpecError> + Send + Sync;
-
-/// Where the code of a controller is, and so when it may have changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Revision<'a> {
-    /// In this crate.
-    BuiltIn,
-    /// In the program that registered it.
-    Program,
-    /// Somewhere else. The text changes whenever the code does.
-    Text(&'a str),
-}
-
-impl fmt::Debug for Entry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entry").field("name", &self.name).field("revision", &self.revision).finish_non_exhaustive()
-    }
-}
 
 impl Row for Entry {
     const KIND: &'static str = "congestion controller";
@@ -207,7 +167,7 @@ pub(crate) static BUILT_IN: &[Entry] = &[
 /// Every controller, the default one first and those that the program has added last. Those that it may replace
 /// ([`Spec::register`](crate::Spec::register)) are not here.
 pub fn controllers() -> Vec<&'static Entry> {
-    BUILT_IN.iter().chain(added()).collect()
+    BUILT_IN.iter().chain(added().entries.iter().copied()).collect()
 }
 
 fn udt_2004_options(settings: &Settings) -> Result<Udt2004Options, SpecError> {

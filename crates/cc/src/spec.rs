@@ -4,10 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::Controller;
+use crate::controller::Controller;
+use crate::entry::{Entry, Made, Revision, added};
 use crate::options::SpecError;
-use crate::registration::{RegistrationError, made, made_names, register_made};
-use crate::registry::{Entry, Revision};
+use crate::registration::{RegistrationError, register_made};
 use crate::selection::Selection;
 
 /// A controller and its options: `union`, `udt-2007:release-3.3`, `fixed:rate=500mbit`.
@@ -29,17 +29,6 @@ enum Choice {
     Registered(Selection<Entry>),
     Made(Made),
 }
-
-/// A controller of the program itself.
-#[derive(Clone)]
-struct Made {
-    name: Arc<str>,
-    make: Arc<Make>,
-    revision: Option<Arc<str>>,
-}
-
-/// Makes a controller for one connection, from a seed.
-type Make = dyn Fn(u64) -> Box<dyn Controller> + Send + Sync;
 
 impl Spec {
     /// A controller of the program, without options. `make` makes one for each connection from a seed for its random draws.
@@ -67,7 +56,7 @@ impl Spec {
     pub fn register(&self) -> Result<(), RegistrationError> {
         match &self.0 {
             Choice::Registered(selection) => Err(RegistrationError::Taken(selection.row().name.into())),
-            Choice::Made(made) => register_made(&made.name, self.clone()),
+            Choice::Made(made) => register_made(made.clone()),
         }
     }
 
@@ -101,20 +90,12 @@ impl Default for Spec {
     }
 }
 
-impl PartialEq for Made {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.make, &other.make)
-    }
-}
-
-impl Eq for Made {}
-
 impl FromStr for Spec {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        if let Some(made) = made(text) {
-            return Ok(made);
+        if let Some(made) = added().made.get(text) {
+            return Ok(Self(Choice::Made(made.clone())));
         }
         text.parse().map(|selection| Self(Choice::Registered(selection))).map_err(|error| with_made_names(error, text))
     }
@@ -123,7 +104,7 @@ impl FromStr for Spec {
 /// The error of `text`, which lists made controllers as well.
 fn with_made_names(error: SpecError, text: &str) -> SpecError {
     let SpecError::UnknownName { kind, name, allowed } = error else { return error };
-    let names = made_names();
+    let names: Vec<String> = added().made.keys().cloned().collect();
     // One of them with an option: they have none.
     let name = if names.contains(&name) { text.to_owned() } else { name };
     let allowed = std::iter::once(allowed).chain(names).collect::<Vec<_>>().join(", ");

@@ -19,11 +19,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use farhaul_units::{Duration, Instant};
 
-use crate::failure::{ControllerFailure, ControllerFault, Nonsense};
-use crate::{
+use crate::controller::{
     AckEvent, Control, Controller, CustomMessage, DeliveryEvent, KnownPath, LossEvent, Path, ReceivedEvent, SentEvent,
     TimeoutEvent,
 };
+use crate::failure::{ControllerFailure, ControllerFault, Nonsense};
 
 /// The longest period, freeze and expiration time. With longer ones, a connection does not send again before it is given up.
 const LONGEST: Duration = Duration::from_secs(60);

@@ -22,6 +22,7 @@
 //! | part | open |
 //! | --- | --- |
 //! | states and gains | `bbr/state.rs` |
+//! | the state of the law, and its model | `bbr/law.rs` |
 //! | bandwidth, RTT, rounds, full pipe, aggregation | `bbr/signals.rs` |
 //! | the cycle of probes for bandwidth | `bbr/cycle.rs` |
 //! | bounds by losses | `bbr/bounds.rs` |
@@ -31,25 +32,25 @@
 
 mod bounds;
 mod cycle;
+mod law;
 mod signals;
 mod state;
 #[cfg(test)]
 mod tests;
 
-use farhaul_units::{Duration, Instant, Rng, SeqNo};
+use farhaul_units::Duration;
 
-use self::bounds::{Bounds, MIN_WINDOW, lost_too_much};
-use self::cycle::{AckPhase, Cycle};
-use self::signals::{ExtraAcked, FullPipe, MaxBandwidth, MinRtt, Rounds};
-use self::state::{BbrState, PROBE_RTT_CWND_GAIN, ProbePhase};
+use self::bounds::{MIN_WINDOW, lost_too_much};
+pub(crate) use self::law::Bbr;
+use self::law::{INITIAL_WINDOW, Undo};
+use self::signals::MinRtt;
+use self::state::{AckPhase, BbrState, PROBE_RTT_CWND_GAIN, ProbePhase};
+use crate::controller::{AckEvent, Control, Controller, DeliveryEvent, LossEvent, Path, RateSample, TimeoutEvent};
 use crate::rate::flow_control::{cwnd, set_cwnd};
 use crate::rate::period::{bounded, longer};
-use crate::{AckEvent, Control, Controller, DeliveryEvent, LossEvent, Path, RateSample, TimeoutEvent};
 
 /// Share of the bandwidth that is sent (`BBR.PacingMarginPercent` is 1).
 const PACING_MARGIN: f64 = 0.99;
-/// Window of start-up, packets. Source: [`Control::INITIAL_CWND`].
-const INITIAL_WINDOW: f64 = Control::INITIAL_CWND;
 /// RTT before the first sample, for the first pace. Source: the draft's `BBRInitPacingRate`.
 const UNKNOWN_RTT: Duration = Duration::from_millis(1);
 /// Separate ranges that a round must have lost to end start-up (`BBR.StartupFullLossCnt`).
@@ -58,99 +59,10 @@ const STARTUP_LOSS_RANGES: u32 = 6;
 const DRAIN_ROUNDS: u64 = 3;
 /// Time with half a window (`BBR.ProbeRTTDuration`).
 const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
-/// Packets that the acknowledgements of UDT hold back: those of a light one, or of one by timer if they are fewer.
-const ACK_INTERVAL: f64 = 64.0;
-const ACK_PERIOD: f64 = 10e-3;
-/// Packets that the growing phase adds to its window.
-const UP_EXTRA: f64 = 2.0;
 /// Speed at which a host makes up for waking late. The draft's pacer does not, and has a kernel's timers.
 const CATCH_UP_PACE: f64 = 1.1;
 
-/// What to restore if losses turn out to be none.
-#[derive(Clone, Copy, Debug)]
-struct Undo {
-    state: Option<BbrState>,
-    bounds: Bounds,
-}
-
-/// The controller.
-#[derive(Clone, Debug)]
-pub(crate) struct Bbr {
-    rng: Rng,
-    state: BbrState,
-    rounds: Rounds,
-    max_bandwidth: MaxBandwidth,
-    full_pipe: FullPipe,
-    min_rtt: MinRtt,
-    extra_acked: ExtraAcked,
-    bounds: Bounds,
-    cycle: Cycle,
-    undo: Option<Undo>,
-    /// The round in which Drain began.
-    drain_round: u64,
-    /// When ProbeRtt ends, once the window has fallen.
-    probe_rtt_ends: Option<Instant>,
-    /// The last packet before the present recovery, and its round.
-    recovery: Option<(SeqNo, u64)>,
-    prior_cwnd: f64,
-    cwnd: f64,
-    /// Pace, packets/s.
-    pace: f64,
-    delivered: f64,
-    idle_restart: bool,
-}
-
 impl Bbr {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self {
-            rng: Rng::new(seed),
-            state: BbrState::Startup,
-            rounds: Rounds::default(),
-            max_bandwidth: MaxBandwidth::default(),
-            full_pipe: FullPipe::default(),
-            min_rtt: MinRtt::default(),
-            extra_acked: ExtraAcked::default(),
-            bounds: Bounds::new(),
-            cycle: Cycle::new(),
-            undo: None,
-            drain_round: 0,
-            probe_rtt_ends: None,
-            recovery: None,
-            prior_cwnd: 0.0,
-            cwnd: INITIAL_WINDOW,
-            pace: 0.0,
-            delivered: 0.0,
-            idle_restart: false,
-        }
-    }
-
-    // ---- the model ----
-
-    /// Packets/s.
-    fn bandwidth(&self) -> f64 {
-        self.max_bandwidth.get().min(self.bounds.short_term.bandwidth)
-    }
-
-    /// `gain` times the bandwidth-delay product, packets.
-    fn product(&self, gain: f64, bandwidth: f64) -> f64 {
-        self.min_rtt.get().map_or(INITIAL_WINDOW, |rtt| gain * bandwidth * rtt.as_secs_f64())
-    }
-
-    /// No less than the acknowledgements of this transport need.
-    fn quantized(&self, packets: f64) -> f64 {
-        let aggregated = ACK_INTERVAL.min(ACK_PERIOD * self.max_bandwidth.get());
-        let extra = if self.state == BbrState::Probe(ProbePhase::Up) { UP_EXTRA } else { 0.0 };
-        packets.max(aggregated).max(MIN_WINDOW) + extra
-    }
-
-    fn in_flight(&self, gain: f64) -> f64 {
-        self.quantized(self.product(gain, self.bandwidth()))
-    }
-
-    fn target_in_flight(&self) -> f64 {
-        self.product(1.0, self.bandwidth()).min(self.cwnd)
-    }
-
     // ---- acknowledgements ----
 
     /// The draft's steps in their order.

@@ -7,17 +7,10 @@
 
 use farhaul_units::Instant;
 
-/// C, packets/s³. Source: RFC 9438 §5.
-const C: f64 = 0.4;
-/// β: share of the window that a decrease leaves. Source: RFC 9438 §4.6.
-pub(super) const BETA: f64 = 0.7;
-/// α: growth per RTT, packets, that is as fair to Reno as halving is. Source: RFC 9438 §4.3.
-const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+use crate::window::cubic::{ALPHA, BETA, C, MOST};
+
 /// Reno's growth per second is at most this share of W_0: a window of few packets would grow faster than its losses can tell.
 const FASTEST: f64 = 1.0;
-/// Largest growth per RTT, as a multiple of the window. Source: RFC 9438 §4.2.
-const MOST: f64 = 1.5;
-
 /// One stage of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CubicWindow {

@@ -61,134 +61,26 @@
 
 mod belief;
 mod compete;
+mod constants;
 mod drain;
 mod events;
 mod growth;
 mod losses;
 mod senses;
 mod start;
+mod state;
 
-use farhaul_units::{Duration, Instant, PacketRate, SeqNo};
+use farhaul_units::PacketRate;
 
-use self::belief::Belief;
-use self::compete::Others;
-use self::drain::{Answer, Drain};
-use self::growth::Growing;
-use self::losses::Losses;
-use self::senses::{Count, Delivered, Extreme, Link, MEMORY, Queue};
-use self::start::StartUp;
-use super::competition::{self, CubicWindow};
-use crate::rate::flow_control::{cwnd, set_cwnd};
-use crate::rate::period::{bounded, longer};
-use crate::rate::syn::{SYN_INTERVAL, SynClock};
-use crate::{
-    AckEvent, BURST_TIME, Control, Controller, DeliveryEvent, KnownPath, LossEvent, MAX_BURST, Path, TimeoutEvent,
-};
-
-/// g, 1/s. Differences of two flows fall by e in 2/(g·√2) = 2.8 s, if loops are short. In a loop of 2τ, both add a queue of 14 ms.
-const GROWTH: f64 = 0.5;
-/// β: flows that share use (1 + β)/2 = 98 % of the link.
-const BETA: f64 = 0.96;
-/// τ, s: half of the longest stable loop.
-const TAU: f64 = 0.1;
-/// F: share of a known link that a sole flow takes. The rest drains chance queues.
-const FULL: f64 = 0.99;
-/// Two measurements of a rate agree if they differ by less than this share.
-const AGREE: f64 = 0.1;
-/// q*, s: schedulers and timers of hosts delay packets by up to this.
-const VISIBLE: f64 = 2e-3;
-/// q* in multiples of j. Delays by jitter in both directions, each uniform, lie within 4.3 times their mean difference.
-const SPREAD: f64 = 4.0;
-/// q* in packets, the shortest burst, and packets per max(loop, τ) at the least: two probe pairs.
-const PAIRS: f64 = 4.0;
-/// Largest depth of a drain.
-const HALF: f64 = 0.5;
-/// s: the longest loop for UDT. A queue that outlives it is others', its absence means free capacity, a competition
-/// looks for flows of this law as often, and crowds that begin together start up within it.
-const PATIENCE: f64 = 1.0;
-/// Pace as a multiple of W/RTT. Source: Linux (tcp_pacing_ca_ratio).
-const PACING: f64 = 1.2;
-/// Window beyond what the law has, since a quarter of an RTT passes before a receipt.
-const RECEIPTS: f64 = 1.25;
-/// Catch-up speed of a late host.
-const CATCH_UP_PACE: f64 = 1.1;
-/// Window as a multiple of what the rate fills.
-const WINDOW_GAIN: f64 = 2.0;
-/// Packets beyond.
-const HEADROOM: f64 = 16.0;
-
-/// The state.
-#[derive(Clone, Copy, Debug)]
-enum UnionPhase {
-    Start(StartUp),
-    Grow,
-    Drain(Drain),
-    Compete(CubicWindow),
-}
-
-/// The controller.
-#[derive(Clone, Debug)]
-pub(crate) struct Union {
-    clock: SynClock,
-    last: Instant,
-    phase: UnionPhase,
-    /// x, packets/s.
-    rate: f64,
-    /// What an earlier connection has found, until the first RTT tells whether it holds.
-    known: Option<KnownPath>,
-    /// Start-up's trains under way after its end.
-    refining: Option<(StartUp, Instant)>,
-    queue: Queue,
-    losses: Losses,
-    /// D, D̂ and the most that arrived for long, packets/s.
-    arrives: f64,
-    count: Count,
-    delivered: Delivered,
-    arrived: Extreme,
-    /// x̂, the highest rate tried in as long, packets/s.
-    tried: Extreme,
-    carried: Extreme,
-    link: Link,
-    belief: Belief,
-    growing: Growing,
-    /// The last packet that start-up sent, if it met losses.
-    first_flight: Option<SeqNo>,
-    /// Start-up's own queue has gone.
-    priced: bool,
-    others: Others,
-    /// Until when others may still start up.
-    settled_until: Instant,
-    answer: Answer,
-}
+use self::constants::*;
+pub(crate) use self::state::Union;
+use self::state::{Drain, UnionPhase};
+use crate::control::{BURST_TIME, MAX_BURST};
+use crate::controller::{Control, Path};
+use crate::rate::flow_control::set_cwnd;
+use crate::rate::period::bounded;
 
 impl Union {
-    pub(crate) fn new() -> Self {
-        Self {
-            clock: SynClock::default(),
-            last: Instant::ZERO,
-            phase: UnionPhase::Start(StartUp::default()),
-            rate: 0.0,
-            known: None,
-            refining: None,
-            queue: Queue::new(),
-            losses: Losses::default(),
-            arrives: 0.0,
-            count: Count::default(),
-            delivered: Delivered::default(),
-            arrived: Extreme::most(),
-            tried: Extreme::most(),
-            carried: Extreme::most(),
-            link: Link::default(),
-            belief: Belief::default(),
-            growing: Growing::default(),
-            first_flight: None,
-            priced: false,
-            others: Others::default(),
-            settled_until: Instant::ZERO,
-            answer: Answer::default(),
-        }
-    }
-
     // ---- signals ----
 
     /// K: the link as far as it is known, packets/s.
@@ -231,7 +123,7 @@ impl Union {
             UnionPhase::Compete(cubic) => self.after_competing(cubic, lost, path),
         }
         if matches!(self.phase, UnionPhase::Grow) {
-            self.tried.take(path.now, self::round(path).saturating_mul(2), self.rate);
+            self.tried.take(path.now, round(path).saturating_mul(2), self.rate);
         }
         self.apply(path, control);
     }
@@ -270,6 +162,38 @@ impl Union {
         let mut drain = self.drain(base, path);
         (drain.cut_by_losses, drain.may_queue) = (cut_by_losses, lossy.is_some());
         self.phase = UnionPhase::Drain(drain);
+    }
+
+    /// What a share of losses leaves of the rate, (5).
+    fn after_loss(&mut self, lost: f64, path: &Path) -> f64 {
+        self.losses.cut(path);
+        let arrived = self.rate.min(self.arrived.get());
+        // Some of the losses may be of packets that left at a higher rate. A rate that is only recalled has no such excuse.
+        let is_unproven = self.link.is_recalled() && self.belief.limit().is_none();
+        let sent = self.rate.min(self.delivered.sent());
+        let left = if is_unproven { 0.0 } else { sent * (1.0 - lost.min(HALF)) };
+        // Of hundreds of flows that take a full queue for the path, none sees more than its losses. Losses that halving has not ended do
+        // not depend on the rate.
+        let is_small = self.link.get() == 0.0 || arrived < self.link.get() * SMALL;
+        let has_grown = self.rate * (1.0 - HALF / 2.0) > self.losses.halved;
+        let halves = lost > AGREE && !self.queue.stands() && is_small && has_grown;
+        let rate = (left.max(arrived) * if halves { HALF } else { BETA }).max(slowest(path));
+        self.losses.halved = if halves { rate } else { self.losses.halved };
+        self.losses.hold_until = path.now + round(path).saturating_mul(LOSSY_LOOPS);
+        rate
+    }
+
+    /// Halves bursts, (6). Returns what remains to be taken for overload.
+    fn halve_bursts(&self, lossy: Option<f64>, control: &mut Control) -> Option<f64> {
+        let lost = lossy?;
+        control.catch_up_pace = Some((self.scale() / self.rate).clamp(1.0 / FULL, CATCH_UP_PACE));
+        let burst = control.burst.unwrap_or(MAX_BURST).min((self.rate * BURST_TIME.as_secs_f64()) as u32);
+        if f64::from(burst) <= PAIRS {
+            return Some(lost);
+        }
+        control.burst = Some((burst / 2).max(PAIRS as u32));
+        // No burst of this side explains so many.
+        Some(lost).filter(|lost| *lost > AGREE || self.rate > self.carried.get())
     }
 
     // ---- parts of them ----
@@ -311,21 +235,6 @@ impl Union {
             set_cwnd(path, control, window + HEADROOM);
         }
     }
-}
-
-/// Time in which a change of the rate comes back as a measurement.
-fn round(path: &Path) -> Duration {
-    path.rtt.saturating_add(SYN_INTERVAL)
-}
-
-/// The same, s.
-fn loop_time(path: &Path) -> f64 {
-    round(path).as_secs_f64()
-}
-
-/// The lowest rate.
-fn slowest(path: &Path) -> f64 {
-    PAIRS / loop_time(path).max(TAU)
 }
 
 #[cfg(test)]

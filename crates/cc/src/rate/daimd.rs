@@ -38,7 +38,7 @@ use farhaul_units::{PacketRate, Rng, SendPeriod, SeqNo};
 use super::flow_control::measured_rate;
 pub(super) use super::period::{bounded, longer, shorter};
 use super::syn::SYN_INTERVAL;
-use crate::Path;
+use crate::controller::Path;
 
 /// β of (2), in bytes per SYN per bit/s. Source: UDT4; the 2007 paper writes it as 1500 bytes and τ = 9.
 const BETA: f64 = 1.5e-6;

@@ -13,7 +13,7 @@
 
 use farhaul_units::{Rate, SendPeriod};
 
-use crate::{AckEvent, Control, Controller, LossEvent, Path};
+use crate::controller::{AckEvent, Control, Controller, LossEvent, Path};
 
 /// Sends at one rate, `fixed:rate=…`.
 #[derive(Clone, Debug)]

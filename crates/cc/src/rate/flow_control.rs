@@ -19,7 +19,7 @@ use farhaul_units::{Duration, PacketRate, SendPeriod, SeqNo};
 
 use super::period::{bounded, shorter};
 use super::syn::SYN_INTERVAL;
-use crate::{Control, Path};
+use crate::controller::{Control, Path};
 
 /// Packets beyond those that the measured rate fills, so that a limited flow can grow again. Source: UDT2 and later.
 pub(super) const HEADROOM: f64 = 16.0;

@@ -31,7 +31,7 @@ use farhaul_units::Duration;
 use super::daimd::{DECREASE, Daimd, NakEffect, decrease};
 use super::flow_control::{SlowStart, cwnd, measured_rate, next_window, set_cwnd, start_period};
 use super::syn::SynClock;
-use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
+use crate::controller::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
 /// Round trips for which a lost packet holds the cumulative acknowledgements back at most, and for which the law therefore
 /// catches up (departure D26): one for its repair, and one more if that is lost too.

@@ -41,7 +41,7 @@ use farhaul_units::{Duration, Instant, Rng, SendPeriod, SeqNo};
 use super::daimd::{DECREASE, bounded, shorter};
 use super::flow_control::{cwnd, measured_rate, set_cwnd, start_period};
 use super::syn::{SYN_INTERVAL, SynClock};
-use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
+use crate::controller::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
 /// The window before anything was acknowledged, packets. Source: paper §3.5.1.
 const FIRST_WINDOW: f64 = 2.0;

@@ -48,7 +48,7 @@ use super::daimd::{DECREASE, Daimd, NakEffect, bounded};
 use super::flow_control::{HEADROOM, SlowStart, cwnd, fill, measured_rate, set_cwnd, start_period};
 use super::syn::{SYN_INTERVAL, SynClock};
 use super::udt4::LONGEST_HOLD;
-use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
+use crate::controller::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
 /// Acknowledged packets after which slow start ends as soon as a speed is known, (1). Source: releases 2 and 3; it takes 16
 /// arrivals to have one.

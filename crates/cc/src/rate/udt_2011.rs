@@ -43,8 +43,8 @@ use super::daimd::DECREASE;
 use super::flow_control::measured_rate;
 use super::syn::SYN_INTERVAL;
 use super::udt4::Udt4;
+use crate::controller::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 use crate::options::{Settings, SpecError};
-use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
 /// Longest round trip of the first row of (1), and its factor. Source: paper:udt-2011, listing of onNak().
 const SHORT: (Duration, f64) = (Duration::from_millis(50), 1.120);

@@ -27,19 +27,18 @@
 
 use farhaul_units::{Instant, SendPeriod};
 
-use super::LOSS_WINDOW;
 use super::loss_epoch::LossEpoch;
-use super::slow_start::{SlowStart, bounded};
-use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
+use super::slow_start::{LOSS_WINDOW, SlowStart, bounded};
+use crate::controller::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
 /// C, packets/s³: how fast the window departs from W_max. Source: RFC 9438 §5.
-const C: f64 = 0.4;
+pub(crate) const C: f64 = 0.4;
 /// β: the share of the window left by a decrease. Source: RFC 9438 §4.6.
-const BETA: f64 = 0.7;
+pub(crate) const BETA: f64 = 0.7;
 /// α: growth per RTT that is as fair to Reno as halving is, with decreases to β. Source: RFC 9438 §4.3.
-const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+pub(crate) const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// Largest growth per RTT, as a multiple of the window. Source: RFC 9438 §4.2.
-const MOST: f64 = 1.5;
+pub(crate) const MOST: f64 = 1.5;
 
 /// `cubic`.
 #[derive(Clone, Debug)]

@@ -31,12 +31,11 @@
 
 use farhaul_units::{Duration, Instant};
 
-use super::LOSS_WINDOW;
 use super::loss_epoch::LossEpoch;
-use super::slow_start::bounded;
+use super::slow_start::{LOSS_WINDOW, bounded};
+use crate::controller::{AckEvent, Control, Controller, DeliveryEvent, LossEvent, Path, TimeoutEvent};
 use crate::rate::period::{bounded as period, longer};
 use crate::rate::syn::SYN_INTERVAL;
-use crate::{AckEvent, Control, Controller, DeliveryEvent, LossEvent, Path, TimeoutEvent};
 
 /// T, s. The draft has 60 ms, at which flows that keep queues shorter give way to it (D410).
 pub(crate) const TARGET: Duration = Duration::from_millis(2);

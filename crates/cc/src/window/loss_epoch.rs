@@ -2,7 +2,7 @@
 
 use farhaul_units::SeqNo;
 
-use crate::LossEvent;
+use crate::controller::LossEvent;
 
 /// The losses already answered by a decrease.
 #[derive(Clone, Copy, Debug)]

@@ -21,10 +21,9 @@
 
 use farhaul_units::SendPeriod;
 
-use super::LOSS_WINDOW;
 use super::loss_epoch::LossEpoch;
-use super::slow_start::{SlowStart, bounded};
-use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
+use super::slow_start::{LOSS_WINDOW, SlowStart, bounded};
+use crate::controller::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
 /// `reno`.
 #[derive(Clone, Debug)]

@@ -1,11 +1,13 @@
 //! Slow start up to the threshold, and the part of an acknowledgement beyond it.
 
-use crate::{AckEvent, Path};
+use crate::controller::{AckEvent, Path};
 
 /// The smallest threshold, packets. Source: RFC 5681 eq. (4), 2·SMSS.
 const MIN_THRESHOLD: f64 = 2.0;
 /// The threshold as a share of the flight. Source: RFC 5681 eq. (4), FlightSize/2.
 const HALF: f64 = 0.5;
+/// The window after a time-out, packets: RFC 5681's loss window. UDT's sender raises it to its own minimum of two.
+pub(super) const LOSS_WINDOW: f64 = 1.0;
 
 /// ssthresh: where slow start ends.
 #[derive(Clone, Copy, Debug)]

@@ -13,8 +13,9 @@
 //!
 //! Departures: the threshold is that of RFC 5681 eq. (4), half of the packets in flight.
 
-use super::{LOSS_WINDOW, Reno};
-use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
+use super::reno::Reno;
+use super::slow_start::LOSS_WINDOW;
+use crate::controller::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
 /// `tahoe`.
 #[derive(Clone, Debug)]

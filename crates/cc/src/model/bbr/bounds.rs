@@ -6,7 +6,7 @@
 //! | short-term, bandwidth and packets | a round with losses between probes | the next probe |
 
 use super::state::BbrState;
-use crate::{LostFlight, RateSample};
+use crate::controller::{LostFlight, RateSample};
 
 /// The largest share of a round that may be lost (`BBR.LossThresh`).
 pub(super) const LOSS_THRESHOLD: f64 = 0.02;

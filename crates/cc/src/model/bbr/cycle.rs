@@ -2,54 +2,15 @@
 
 use farhaul_units::{Duration, Instant};
 
-use super::Bbr;
 use super::bounds::{is_too_much, lost_too_much};
-use super::state::{BbrState, ProbePhase};
-use crate::{DeliveryEvent, LostFlight, Path, RateSample};
+use super::law::Bbr;
+use super::state::{AckPhase, BbrState, PROBE_WAIT, ProbePhase};
+use crate::controller::{DeliveryEvent, LostFlight, Path, RateSample};
 
-/// Least time between probes, and the length of the random time beyond.
-const PROBE_WAIT: Duration = Duration::from_secs(2);
+/// Length of the random time between probes beyond [`PROBE_WAIT`], s.
 const PROBE_WAIT_RANDOM: f64 = 1.0;
 /// Most rounds between probes, for shares beside Reno.
 const MOST_PROBE_ROUNDS: f64 = 63.0;
-
-/// Where samples of the present probe are in their way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AckPhase {
-    Init,
-    Refilling,
-    Starting,
-    Feedback,
-    Stopping,
-}
-
-/// The cycle of probes for bandwidth.
-#[derive(Clone, Debug)]
-pub(super) struct Cycle {
-    pub(super) began: Instant,
-    pub(super) wait: Duration,
-    pub(super) rounds: u32,
-    pub(super) acks: AckPhase,
-    /// Losses of these samples are the probe's.
-    pub(super) is_sample: bool,
-    pub(super) too_high: bool,
-    /// The last probe stopped where the one before had lost too much.
-    pub(super) precautionary: bool,
-}
-
-impl Cycle {
-    pub(super) const fn new() -> Self {
-        Self {
-            began: Instant::ZERO,
-            wait: PROBE_WAIT,
-            rounds: 0,
-            acks: AckPhase::Init,
-            is_sample: false,
-            too_high: false,
-            precautionary: false,
-        }
-    }
-}
 
 impl Bbr {
     /// Where the samples of a probe are. Returns whether a precautionary one ended well, so that a full one begins.

@@ -2,7 +2,7 @@
 
 use farhaul_units::{Duration, Instant};
 
-use crate::{DeliveryEvent, RateSample};
+use crate::controller::{DeliveryEvent, RateSample};
 
 /// Rounds over which the aggregation of acknowledgements is remembered (`BBR.ExtraAckedFilterLen`); one in start-up.
 const EXTRA_ACKED_ROUNDS: usize = 10;

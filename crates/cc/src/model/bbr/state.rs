@@ -1,5 +1,7 @@
 //! The states of BBR, with their gains (draft-ietf-ccwg-bbr §5.1, table of gains).
 
+use farhaul_units::{Duration, Instant};
+
 /// 4·ln 2: the lowest gain that lets the delivery rate double per round.
 pub(super) const STARTUP_PACING_GAIN: f64 = 2.77;
 const DRAIN_PACING_GAIN: f64 = 0.5;
@@ -64,5 +66,46 @@ impl BbrState {
     /// Whether the rate grows on purpose. Losses then are the probe's, and lower no short-term bound.
     pub(super) const fn grows(self) -> bool {
         matches!(self, Self::Startup | Self::Probe(ProbePhase::Refill | ProbePhase::Up))
+    }
+}
+
+/// Least time between probes for bandwidth.
+pub(super) const PROBE_WAIT: Duration = Duration::from_secs(2);
+
+/// Where samples of the present probe are in their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AckPhase {
+    Init,
+    Refilling,
+    Starting,
+    Feedback,
+    Stopping,
+}
+
+/// The cycle of probes for bandwidth.
+#[derive(Clone, Debug)]
+pub(super) struct Cycle {
+    pub(super) began: Instant,
+    pub(super) wait: Duration,
+    pub(super) rounds: u32,
+    pub(super) acks: AckPhase,
+    /// Losses of these samples are the probe's.
+    pub(super) is_sample: bool,
+    pub(super) too_high: bool,
+    /// The last probe stopped where the one before had lost too much.
+    pub(super) precautionary: bool,
+}
+
+impl Cycle {
+    pub(super) const fn new() -> Self {
+        Self {
+            began: Instant::ZERO,
+            wait: PROBE_WAIT,
+            rounds: 0,
+            acks: AckPhase::Init,
+            is_sample: false,
+            too_high: false,
+            precautionary: false,
+        }
     }
 }

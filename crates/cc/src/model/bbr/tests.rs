@@ -1,7 +1,8 @@
 //! The state machine by scripted events. Numbers in brackets are examples of the draft's equations, worked out by hand.
 
-use farhaul_units::{PacketRate, SeqRange};
+use farhaul_units::{Instant, PacketRate, SeqNo, SeqRange};
 
+use super::signals::{ExtraAcked, MaxBandwidth};
 use super::*;
 use crate::LostFlight;
 

@@ -22,12 +22,8 @@ use std::f64::consts::LN_2;
 
 use farhaul_units::{Duration, Instant};
 
-use super::losses::TOLERATED;
-use super::senses::MEMORY;
-use super::{AGREE, FULL};
+use super::constants::{AGREE, BEYOND, FULL, MEMORY, TOLERATED};
 
-/// ε: the first failure is exceeded by more than noise and than what growth regains in one episode.
-pub(super) const BEYOND: f64 = 0.05;
 /// Failures in a row that make a belief.
 const CERTAIN: u32 = 2;
 

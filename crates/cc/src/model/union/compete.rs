@@ -1,26 +1,12 @@
 //! Competition, (7): CUBIC's window beside flows that fill the queue.
 
-use farhaul_units::{Duration, Instant};
+use farhaul_units::Duration;
 
-use super::*;
-
-/// Others that fill queues.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Others {
-    /// Until when they are taken to compete.
-    until: Instant,
-    /// When a competing flow may look for flows of this law again.
-    next_search: Instant,
-    /// The last cut.
-    cut: Option<CubicWindow>,
-}
-
-impl Others {
-    /// W after the last cut, as long as others are taken to compete.
-    pub(super) fn window(&self, now: Instant) -> Option<CubicWindow> {
-        self.cut.filter(|_| now < self.until)
-    }
-}
+use super::constants::{MEMORY, PATIENCE, loop_time, slowest};
+use super::state::{Answer, Union, UnionPhase};
+use crate::controller::Path;
+use crate::model::competition::CubicWindow;
+use crate::window::cubic;
 
 impl Union {
     /// Begins to compete, (7), from `rate`.
@@ -38,7 +24,7 @@ impl Union {
         if !self.queue.stands() {
             // A queue that has gone without a loss has room for all.
             if path.now < self.others.until {
-                self.rate *= competition::BETA;
+                self.rate *= cubic::BETA;
                 self.others.cut = Some(cubic.cut(path.now, rtt));
             }
             self.answer = Answer::default();

@@ -5,73 +5,13 @@
 //! ρ           fallen/expected, after each drain halved
 //! ```
 
-use farhaul_units::Instant;
-
-use super::senses::{COUNT, Extreme, Grown};
-use super::*;
+use super::constants::*;
+use super::senses::{COUNT, Extreme};
+use super::state::{Answer, Drain, Union, UnionPhase};
+use crate::controller::Path;
 
 /// Evidence of how a queue answers, in multiples of q*.
 const ENOUGH: f64 = 3.0;
-/// Weight of older drains in ρ: each counts as much as all before it.
-const AGEING: f64 = 0.5;
-
-/// A drain under way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Drain {
-    /// When its present loop began, and how many went before.
-    since: Instant,
-    pub(super) loops: u32,
-    /// d of the present loop and of the one before, whose effect shows now.
-    pub(super) depth: f64,
-    depth_before: f64,
-    /// b: min(x, D) at its beginning, min(x, D̂) after a loop, packets/s.
-    pub(super) base: f64,
-    /// q when the loop began, s.
-    delay: f64,
-    /// D̂ at its beginning and what was delivered in the loop before, packets/s, and the packets until then.
-    arrived: f64,
-    delivered: f64,
-    grown: Option<Grown>,
-    /// (5) was for what D̂ showed, which may be less than the path delivers.
-    pub(super) cut_by_losses: bool,
-    /// Packets delivered and sent until the loop, and the rates of the loop before, packets/s.
-    delivered_before: f64,
-    sent_before: u64,
-    came: f64,
-    sent: f64,
-    /// A queue may have given up packets, or has overflowed.
-    pub(super) may_queue: bool,
-    /// Whether the rate that it ends has been tried: the losses after a cut are of the rate before.
-    fails: bool,
-    /// A queue ends growth.
-    pub(super) ends_growth: bool,
-}
-
-/// How queues answer to drains, of late: by how much they should have fallen if all flows drained, and by how much they fell, s.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Answer {
-    pub(super) expected: f64,
-    fallen: f64,
-}
-
-impl Answer {
-    /// A queue of `delay` seconds should have fallen by `expected`, as far as it can, and has fallen by `fallen`.
-    pub(super) fn add(&mut self, delay: f64, expected: f64, fallen: f64) {
-        let expected = expected.min(delay);
-        self.expected += expected;
-        self.fallen += fallen.clamp(0.0, expected);
-    }
-
-    /// Older drains count less.
-    pub(super) fn age(&mut self) {
-        (self.expected, self.fallen) = (self.expected * AGEING, self.fallen * AGEING);
-    }
-
-    /// ρ
-    pub(super) fn share(&self) -> f64 {
-        self.fallen / self.expected
-    }
-}
 
 impl Union {
     pub(super) fn drain(&self, base: f64, path: &Path) -> Drain {

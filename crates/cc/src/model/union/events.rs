@@ -2,8 +2,13 @@
 
 use farhaul_units::{Duration, PacketRate, SeqNo};
 
-use super::senses::{MEMORY, arrives};
-use super::*;
+use super::constants::{AGREE, CATCH_UP_PACE, HALF, MEMORY, PATIENCE, VISIBLE, loop_time, round, slowest};
+use super::senses::arrives;
+use super::start;
+use super::state::{Union, UnionPhase};
+use crate::controller::{AckEvent, Control, Controller, DeliveryEvent, KnownPath, LossEvent, Path, TimeoutEvent};
+use crate::rate::flow_control::{cwnd, set_cwnd};
+use crate::rate::period::longer;
 
 impl Union {
     /// (8). Whether start-up ends by what an earlier connection has found, now that an RTT is `measured`.

@@ -1,23 +1,13 @@
 //! Growth, (1) and (2): of the root of the rate where flows share, and in geometric steps where nothing is in the way.
 
-use super::belief::BEYOND;
-use super::losses::TOLERATED;
-use super::*;
+use super::constants::*;
+use super::state::Union;
+use crate::controller::Path;
 
 /// x as a multiple of D̂ at most: what left a loop ago has arrived, and has doubled since.
 const LEAD: f64 = 2.0;
 /// The same where x doubles per loop. D̂ is of the loop before the last one.
 const LEAD_WHERE_FREE: f64 = 4.0;
-
-/// Growth under way, or the last one.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Growing {
-    /// When it began, and x then, packets/s.
-    pub(super) since: Instant,
-    pub(super) from: f64,
-    /// Until when the lossy round before it held the rate.
-    pub(super) held_until: Instant,
-}
 
 impl Union {
     pub(super) fn grow(&mut self, elapsed: f64, path: &Path) {

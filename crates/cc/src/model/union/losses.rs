@@ -1,4 +1,4 @@
-//! Losses: whether more is lost than by chance, and what that costs, (5) and (6).
+//! Losses: whether more is lost than by chance.
 //!
 //! ```text
 //! lossy    e > 3·max(1, √(2 %·sent)),   e ← max(0, e + lost − 2 %·sent) per round, but for the round after a cut; at once, if
@@ -11,16 +11,12 @@
 
 use farhaul_units::Instant;
 
-use super::*;
+use super::constants::TOLERATED;
+use crate::controller::Path;
+use crate::rate::syn::SYN_INTERVAL;
 
-/// Share of packets that a path may lose. Source: BBRv3 (BBRLossThresh).
-pub(super) const TOLERATED: f64 = 0.02;
 /// Standard deviations beyond which losses are not chance: one false alarm in a thousand rounds.
 const DEVIATIONS: f64 = 3.0;
-/// Loops in which the rate does not grow after a lossy round: reports of the event are over then.
-const LOSSY_LOOPS: u32 = 3;
-/// Share of a link that one of many flows has at most.
-const SMALL: f64 = 1.0 / 16.0;
 
 /// The loss test.
 #[derive(Clone, Copy, Debug, Default)]
@@ -102,39 +98,5 @@ impl Losses {
     pub(super) fn is_too_much_of_all(&self, path: &Path) -> bool {
         let tolerated = TOLERATED * path.packets_sent as f64;
         self.lost > tolerated + DEVIATIONS * tolerated.sqrt().max(1.0)
-    }
-}
-
-impl Union {
-    /// (5)
-    pub(super) fn after_loss(&mut self, lost: f64, path: &Path) -> f64 {
-        self.losses.cut(path);
-        let arrived = self.rate.min(self.arrived.get());
-        // Some of the losses may be of packets that left at a higher rate. A rate that is only recalled has no such excuse.
-        let is_unproven = self.link.is_recalled() && self.belief.limit().is_none();
-        let sent = self.rate.min(self.delivered.sent());
-        let left = if is_unproven { 0.0 } else { sent * (1.0 - lost.min(HALF)) };
-        // Of hundreds of flows that take a full queue for the path, none sees more than its losses. Losses that halving has not ended do
-        // not depend on the rate.
-        let is_small = self.link.get() == 0.0 || arrived < self.link.get() * SMALL;
-        let has_grown = self.rate * (1.0 - HALF / 2.0) > self.losses.halved;
-        let halves = lost > AGREE && !self.queue.stands() && is_small && has_grown;
-        let rate = (left.max(arrived) * if halves { HALF } else { BETA }).max(slowest(path));
-        self.losses.halved = if halves { rate } else { self.losses.halved };
-        self.losses.hold_until = path.now + round(path).saturating_mul(LOSSY_LOOPS);
-        rate
-    }
-
-    /// (6). Returns what remains to be taken for overload.
-    pub(super) fn halve_bursts(&self, lossy: Option<f64>, control: &mut Control) -> Option<f64> {
-        let lost = lossy?;
-        control.catch_up_pace = Some((self.scale() / self.rate).clamp(1.0 / FULL, CATCH_UP_PACE));
-        let burst = control.burst.unwrap_or(MAX_BURST).min((self.rate * BURST_TIME.as_secs_f64()) as u32);
-        if f64::from(burst) <= PAIRS {
-            return Some(lost);
-        }
-        control.burst = Some((burst / 2).max(PAIRS as u32));
-        // No burst of this side explains so many.
-        Some(lost).filter(|lost| *lost > AGREE || self.rate > self.carried.get())
     }
 }

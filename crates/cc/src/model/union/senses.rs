@@ -14,13 +14,9 @@
 
 use farhaul_units::{Duration, Instant, PacketRate};
 
-use super::belief::BEYOND;
-use super::loop_time;
+use super::constants::{BEYOND, MEMORY, loop_time};
+use crate::controller::{DeliveryEvent, Path};
 use crate::rate::syn::SYN_INTERVAL;
-use crate::{DeliveryEvent, Path};
-
-/// How long an observation counts: longer than queues stand, shorter than routes do.
-pub(super) const MEMORY: Duration = Duration::from_secs(10);
 
 /// The extreme value of the last one to two spans of time.
 #[derive(Clone, Copy, Debug)]

@@ -11,8 +11,8 @@
 use farhaul_units::{PacketRate, SendPeriod};
 
 use super::senses::Queue;
+use crate::controller::{Control, DeliveryEvent, DeliverySample, Path};
 use crate::rate::flow_control::{cwnd, set_cwnd};
-use crate::{Control, DeliveryEvent, DeliverySample, Path};
 
 /// Packets added per packet delivered, (1). From 16 packets, a path of 8000 is full in 4.5 RTTs. Doubling needs 9.
 pub(super) const GROWTH: f64 = 3.0;

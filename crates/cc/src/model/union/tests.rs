@@ -1,10 +1,15 @@
 //! The law by scripted deliveries on a path of 40 ms.
 
-use farhaul_units::SeqNo;
-use farhaul_units::SeqRange;
+use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 
+use super::belief::Belief;
+use super::losses::Losses;
+use super::senses::{Extreme, Queue};
+use super::state::Answer;
 use super::*;
-use crate::{DeliverySample, RateSample};
+use crate::controller::*;
+use crate::rate::flow_control::cwnd;
+use crate::rate::syn::SYN_INTERVAL;
 
 const RTT: Duration = Duration::from_millis(40);
 
