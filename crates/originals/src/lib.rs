@@ -3,9 +3,9 @@
 //! | original program | its peer here | its dialogue |
 //! | --- | --- | --- |
 //! | `tsunamid` | [`TsunamiClient`] | [`tsunami`] |
-//! | `tsunami` | [`TsunamiServer`] | |
+//! | `tsunami` | [`OriginalServer::tsunami`] | |
 //! | `sendfile` of QUANTA | [`RbudpReceiver`] | [`rbudp`] |
-//! | `recvfile` of QUANTA | [`RbudpSender`] | |
+//! | `recvfile` of QUANTA | [`OriginalServer::rbudp`] | |
 //! | a receiver of SABUL 2.1 | [`SabulSender`] | [`sabul`] |
 //! | a sender of SABUL 2.1 | [`SabulReceiver`] | |
 //!
@@ -32,7 +32,7 @@ pub mod tsunami;
 
 pub use farhaul_disk::IncomingPlace;
 pub use host::{
-    Failure, Given, News, Port, Progress, RbudpReceiver, RbudpSender, SabulReceiver, SabulSender, Stop, StreamTerms,
-    TsunamiClient, TsunamiServer, Watch,
+    Failure, Given, News, OriginalServer, Progress, RbudpReceiver, SabulReceiver, SabulSender, Stop, StreamTerms,
+    TsunamiClient, Watch,
 };
 pub use session::{Arrival, OriginalSession, Placed};

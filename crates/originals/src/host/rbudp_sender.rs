@@ -1,8 +1,6 @@
-//! The host of RBUDP senders: gives the files of one directory to `recvfile` clients of QUANTA.
+//! Serves `recvfile` clients of QUANTA: gives them the files of one directory.
 
-use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::rbudp::{SendingSession, Terms};
 use farhaul::OtherClients;
@@ -10,11 +8,11 @@ use farhaul_udp::UdpSocket;
 use farhaul_units::Instant;
 
 use super::drive::{Application, drive};
-use super::line::{Line, bind_udp};
+use super::line::Line;
 use super::memory::{Budget, Share};
 use super::rbudp_receiver::udp_port;
-use super::serve::{OpenFile, Source, serve_all};
-use super::{Failure, News, Port, Stop, Watch};
+use super::serve::OpenFile;
+use super::{Failure, News};
 use farhaul_disk::Directory;
 
 /// Bytes of one read from the disk.
@@ -24,101 +22,50 @@ const READS: usize = 8;
 /// Bytes of files that all sessions hold together. A session keeps its file in memory, because the receiver may ask for any
 /// packet again until it has all of them. This is two of the largest files of the protocol.
 const HELD: u64 = 4 << 30;
-/// Attempts to find a number that is free for both TCP and UDP.
-const ATTEMPTS: usize = 16;
 
-/// A server for clients of QUANTA's RBUDP.
+/// What the sessions of a server for clients of QUANTA's RBUDP share.
 #[derive(Debug)]
-pub struct RbudpSender {
-    source: Source,
+pub(super) struct RbudpSender {
     /// All sessions send from the port that the clients expect.
     socket: Arc<UdpSocket>,
-    root: Directory,
     terms: Terms,
     memory: Budget,
 }
 
 impl RbudpSender {
-    /// Opens TCP and UDP port `p`, and gives the files in `root` and below it.
-    ///
-    /// # Errors
-    /// A port is taken, or is none of this machine.
-    pub fn bind(address: SocketAddr, root: Directory, terms: Terms) -> Result<Self, Failure> {
-        let (port, socket) = bind_both(address)?;
-        udp_port(port.local_addr())?;
-        Ok(Self { source: Source::Port(port), socket: Arc::new(socket), root, terms, memory: Budget::new(HELD) })
-    }
-
-    /// Gives the files in `root` and below it to the original clients of an endpoint.
+    /// For the clients of an endpoint.
     ///
     /// # Errors
     /// The endpoint's port is the last one, and a receiver would need the one after it.
-    pub fn beside(clients: OtherClients, root: Directory, terms: Terms) -> Result<Self, Failure> {
+    pub(super) fn new(clients: &OtherClients, terms: Terms) -> Result<Self, Failure> {
+        let port = clients.local_addr().port();
         udp_port(clients.local_addr())?;
-        let socket = Arc::clone(clients.socket());
-        Ok(Self { source: Source::Endpoint(clients), socket, root, terms, memory: Budget::new(HELD) })
+        let terms = Terms { port, ..terms };
+        Ok(Self { socket: Arc::clone(clients.socket()), terms, memory: Budget::new(HELD) })
     }
 
-    /// Bounds the bytes of files that all sessions hold in memory together. Default 4 GiB. A client that asks for more is
-    /// refused.
-    #[must_use]
-    pub fn hold_at_most(mut self, bytes: u64) -> Self {
+    /// Bounds the bytes of files that all sessions hold in memory together.
+    #[cfg(test)]
+    pub(super) fn hold_at_most(&mut self, bytes: u64) {
         self.memory = Budget::new(bytes);
-        self
     }
 
-    /// The address, with the port chosen by the system.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.source.local_addr()
-    }
-
-    /// Serves at most `most` clients at a time, until a stop. A server of an endpoint ends once the endpoint's listener
-    /// is closed as well.
-    ///
-    /// # Errors
-    /// [`Failure::Stopped`], or the system fails.
-    pub fn run(&self, most: usize, stop: &Stop, watch: &dyn Watch) -> Result<(), Failure> {
-        serve_all(&self.source, most, stop, watch, |session, stream, peer, is_idle| {
-            self.serve((stream, is_idle), peer, stop, &|news| watch.hear(session, peer, news))
-        })
-    }
-
-    fn serve(
-        &self,
-        (stream, is_idle): (TcpStream, Arc<AtomicBool>),
-        peer: SocketAddr,
-        stop: &Stop,
-        tell: &dyn Fn(News<'_>),
-    ) -> Result<(), Failure> {
-        let mut line = Line::accepted(stream, peer, stop, is_idle)?;
+    /// Gives the files in `root` and below it to one client.
+    pub(super) fn serve(&self, mut line: Line, root: &Directory, tell: &dyn Fn(News<'_>)) -> Result<(), Failure> {
         line.use_socket(Arc::clone(&self.socket))?;
         let now = line.now();
-        let terms = Terms { port: self.local_addr().port(), ..self.terms.clone() };
-        let mut session = SendingSession::files(now, terms)?;
+        let mut session = SendingSession::files(now, self.terms.clone())?;
         let (file, counted, block) = (None, (0, 0), vec![0; BLOCK]);
-        let mut files = Files { sender: self, tell, file, counted, idle_since: now, block };
+        let mut files = Files { sender: self, root, tell, file, counted, idle_since: now, block };
         drive(&mut line, &mut session, &mut files)?;
         line.finish();
         Ok(())
     }
 }
 
-/// A TCP and a UDP port of one number.
-pub(super) fn bind_both(address: SocketAddr) -> Result<(Port, UdpSocket), Failure> {
-    let mut attempts = 1;
-    loop {
-        let port = Port::bind(address)?;
-        match bind_udp(port.local_addr()) {
-            Ok(socket) => return Ok((port, socket)),
-            // The system chose a number that is free for TCP alone.
-            Err(_) if address.port() == 0 && attempts < ATTEMPTS => attempts += 1,
-            Err(failure) => return Err(failure),
-        }
-    }
-}
-
 struct Files<'a> {
     sender: &'a RbudpSender,
+    root: &'a Directory,
     tell: &'a dyn Fn(News<'_>),
     file: Option<InMemory>,
     /// Datagrams of earlier files: sent, and sent again.
@@ -145,7 +92,7 @@ impl InMemory {
 impl Files<'_> {
     /// Answers a name. The dialogue has no word for a refusal, so it ends the session.
     fn answer(&mut self, now: Instant, session: &mut SendingSession, name: Vec<u8>) -> Result<(), Failure> {
-        let opened = OpenFile::open(&self.sender.root, &name, now).and_then(|open| {
+        let opened = OpenFile::open(self.root, &name, now).and_then(|open| {
             let size = open.file.size();
             let share = self.sender.memory.take(size).ok_or(Failure::NoMemory(size))?;
             session.answer(now, size)?;

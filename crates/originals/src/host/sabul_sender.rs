@@ -16,10 +16,9 @@ use farhaul_units::Instant;
 
 use super::drive::{Application, drive};
 use super::line::Line;
-use super::rbudp_sender::bind_both;
+use super::port::{Port, PortCallers, bind_both};
 use super::sabul_streams::{BLOCK, BLOCKS, StreamTerms, entropy};
-use super::serve::PortCallers;
-use super::{Failure, Port, Progress, Stop};
+use super::{Failure, Progress, Stop};
 
 /// A port where an original receiver fetches one stream.
 #[derive(Debug)]

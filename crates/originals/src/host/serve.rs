@@ -1,7 +1,6 @@
 //! Serving clients: one thread for each session, and a bound on their number.
 
-use std::io;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -9,117 +8,15 @@ use std::time::Duration;
 
 use farhaul::OtherClients;
 use farhaul_session::RelPath;
-use farhaul_udp::{Interest, Token, Waiter};
 use farhaul_units::Instant;
 
-use super::stop::Woken;
+use super::line::Line;
 use super::{Failure, Stop};
 use farhaul_disk::{Directory, ServedFile};
 use farhaul_transfer::admission::Who;
 
 /// How long a client may ask for nothing. People sit at the original's prompt, but a place must not be lost for ever.
 pub(super) const IDLE: Duration = Duration::from_secs(300);
-/// Pause after the system refused a connection, for instance for want of descriptors.
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// A TCP port that listens.
-#[derive(Debug)]
-pub struct Port {
-    listener: TcpListener,
-    address: SocketAddr,
-}
-
-impl Port {
-    /// Opens the port. 0 lets the system choose. `[::]` takes IPv4 as well.
-    ///
-    /// # Errors
-    /// The address is in use, or is none of this machine.
-    pub fn bind(address: SocketAddr) -> Result<Self, Failure> {
-        let bind = || {
-            let listener = TcpListener::bind(address)?;
-            listener.set_nonblocking(true)?;
-            Ok((listener.local_addr()?, listener))
-        };
-        let (address, listener) = bind().map_err(|source| Failure::Bind { transport: "TCP", address, source })?;
-        Ok(Self { listener, address })
-    }
-
-    /// The address, with the port chosen by the system.
-    pub const fn local_addr(&self) -> SocketAddr {
-        self.address
-    }
-}
-
-/// The clients of a port, until a stop.
-#[derive(Debug)]
-pub(super) struct PortCallers<'a> {
-    port: &'a Port,
-    waiter: Waiter,
-    woken: Woken,
-}
-
-impl<'a> PortCallers<'a> {
-    pub(super) fn of(port: &'a Port, stop: &Stop) -> Result<Self, Failure> {
-        let waiter = Waiter::new()?;
-        waiter.watch(&port.listener, Token(0), Interest::Readable)?;
-        let woken = stop.wakes(waiter.waker());
-        Ok(Self { port, waiter, woken })
-    }
-
-    /// Waits for a client or a stop.
-    pub(super) fn next(&mut self) -> Result<(TcpStream, SocketAddr), Failure> {
-        while !self.woken.is_stopped() {
-            self.waiter.wait(None)?;
-            let error = match self.port.listener.accept() {
-                Ok(accepted) => return Ok(accepted),
-                Err(error) => error.kind(),
-            };
-            if !matches!(
-                error,
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
-            ) {
-                // Without a descriptor for it, the connection would end every wait at once.
-                Waiter::new().and_then(|mut pause| pause.wait(Some(PAUSE)).map(|_| ()))?;
-            }
-        }
-        Err(Failure::Stopped)
-    }
-}
-
-/// The source of a server's clients.
-#[derive(Debug)]
-pub(super) enum Source {
-    Port(Port),
-    Endpoint(OtherClients),
-}
-
-impl Source {
-    pub(super) fn local_addr(&self) -> SocketAddr {
-        match self {
-            Self::Port(port) => port.local_addr(),
-            Self::Endpoint(clients) => clients.local_addr(),
-        }
-    }
-
-    /// Gives each client to `take`, until a stop.
-    fn each(&self, stop: &Stop, mut take: impl FnMut((TcpStream, SocketAddr))) -> Result<(), Failure> {
-        match self {
-            Self::Port(port) => {
-                let mut callers = PortCallers::of(port, stop)?;
-                loop {
-                    take(callers.next()?);
-                }
-            }
-            Self::Endpoint(clients) => {
-                // The endpoint hangs up when its listener is closed.
-                while let Some(client) = clients.accept().filter(|_| !stop.is_stopped()) {
-                    take(client);
-                }
-                Err(Failure::Stopped)
-            }
-        }
-    }
-}
 
 /// A file that a server has given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,35 +81,38 @@ pub trait Watch: Sync {
     fn hear(&self, session: u64, peer: SocketAddr, news: News<'_>);
 }
 
-/// Serves clients until a stop, at most `most` at a time.
+/// Serves the clients of an endpoint until a stop, at most `most` at a time. The endpoint hangs up when its listener is closed.
 pub(super) fn serve_all(
-    source: &Source,
+    clients: &OtherClients,
     most: usize,
     stop: &Stop,
     watch: &dyn Watch,
-    session: impl Fn(u64, TcpStream, SocketAddr, Arc<AtomicBool>) -> Result<(), Failure> + Sync,
+    session: impl Fn(Line, &dyn Fn(News<'_>)) -> Result<(), Failure> + Sync,
 ) -> Result<(), Failure> {
     let (places, session) = (&Places::default(), &session);
     let mut number = 0;
     thread::scope(|scope| {
-        source.each(stop, |(stream, peer)| {
+        while let Some((stream, peer)) = clients.accept().filter(|_| !stop.is_stopped()) {
             number += 1;
             let session_number = number;
             let Some(is_idle) = places.take(most, session_number, &stream, peer) else {
-                return watch.hear(0, peer, News::Busy);
+                watch.hear(0, peer, News::Busy);
+                continue;
             };
             let begun = thread::Builder::new().name("original".into()).spawn_scoped(scope, move || {
                 let _place = Taken(places, session_number);
-                watch.hear(session_number, peer, News::Begun);
-                let result = session(session_number, stream, peer, is_idle);
-                watch.hear(session_number, peer, News::Over(&result));
+                let tell = |news: News<'_>| watch.hear(session_number, peer, news);
+                tell(News::Begun);
+                let result = Line::accepted(stream, peer, stop, is_idle).and_then(|line| session(line, &tell));
+                tell(News::Over(&result));
             });
             if begun.is_err() {
                 places.leave(session_number);
                 watch.hear(0, peer, News::Busy);
             }
-        })
-    })
+        }
+    });
+    Err(Failure::Stopped)
 }
 
 /// The places of a server, oldest first.
@@ -268,6 +168,8 @@ impl Drop for Taken<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]

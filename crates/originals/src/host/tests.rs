@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use farhaul::{Endpoint, Listener, OtherClients};
 use farhaul_session::Component;
 
 use super::*;
@@ -98,33 +99,72 @@ fn name(text: &str) -> Component {
     Component::new(text.as_bytes()).unwrap()
 }
 
-/// Runs `client` against a Tsunami server of the scratch root. Returns what the server heard.
-fn with_tsunami(scratch: &Scratch, options: ServerOptions, client: impl FnOnce(SocketAddr, &Stop)) -> Vec<String> {
-    let port = Port::bind(LOCAL).unwrap();
-    let address = port.local_addr();
-    let server = TsunamiServer::new(port, scratch.root(), options);
-    let (stop, heard) = (Stop::default(), Heard::default());
-    thread::scope(|scope| {
-        let running = scope.spawn(|| server.run(2, &stop, &heard));
-        let _ends = StopAtEnd(&stop);
-        client(address, &Stop::default());
-        // Sessions end by themselves once their clients are gone; the stop only ends the accepting.
-        while heard.has_sessions() {
-            thread::yield_now();
-        }
-        stop.stop();
-        assert!(matches!(running.join().unwrap(), Err(Failure::Stopped)));
-    });
-    heard.0.into_inner().unwrap()
+/// An endpoint with this protocol that listens for its clients, and for those of the original programs.
+fn listening(protocol: &str) -> (Listener, OtherClients) {
+    let protocol = protocol.parse().unwrap();
+    let endpoint = Endpoint::builder().plain().protocol(protocol).bind(LOCAL).unwrap();
+    let clients = endpoint.other_clients().unwrap();
+    (endpoint.listen().unwrap(), clients)
+}
+
+/// A server with its endpoint, which ends with it, even if the test fails.
+struct Served {
+    server: OriginalServer,
+    /// `None` once it has ended.
+    listener: Mutex<Option<Listener>>,
+    address: SocketAddr,
+    stop: Stop,
+    heard: Heard,
+}
+
+impl Served {
+    fn new((listener, server): (Listener, OriginalServer)) -> Self {
+        let (address, listener) = (listener.local_addr(), Mutex::new(Some(listener)));
+        Self { server, listener, address, stop: Stop::default(), heard: Heard::default() }
+    }
+
+    fn tsunami(scratch: &Scratch, options: ServerOptions) -> Self {
+        let (listener, clients) = listening("tsunami");
+        Self::new((listener, OriginalServer::tsunami(clients, scratch.root(), options)))
+    }
+
+    fn run(&self, most: usize) -> Result<(), Failure> {
+        self.server.run(most, &self.stop, &self.heard)
+    }
+
+    /// Serves at most `most` clients at a time while `client` runs.
+    fn with(&self, most: usize, client: impl FnOnce()) {
+        thread::scope(|scope| {
+            let running = scope.spawn(|| self.run(most));
+            let ends = EndAtEnd(self);
+            client();
+            drop(ends);
+            assert!(matches!(running.join().unwrap(), Err(Failure::Stopped)));
+        });
+    }
 }
 
 /// Ends the server even if the test fails.
-struct StopAtEnd<'a>(&'a Stop);
+struct EndAtEnd<'a>(&'a Served);
 
-impl Drop for StopAtEnd<'_> {
+impl Drop for EndAtEnd<'_> {
     fn drop(&mut self) {
-        self.0.stop();
+        self.0.stop.stop();
+        drop(self.0.listener.lock().unwrap().take());
     }
+}
+
+/// Runs `client` against a Tsunami server of the scratch root. Returns what the server heard.
+fn with_tsunami(scratch: &Scratch, options: ServerOptions, client: impl FnOnce(SocketAddr, &Stop)) -> Vec<String> {
+    let served = Served::tsunami(scratch, options);
+    served.with(2, || {
+        client(served.address, &Stop::default());
+        // Sessions end by themselves once their clients are gone; the stop only ends the accepting.
+        while served.heard.has_sessions() {
+            thread::yield_now();
+        }
+    });
+    served.heard.0.into_inner().unwrap()
 }
 
 fn connect(address: SocketAddr, secret: &[u8], stop: &Stop) -> Result<TsunamiClient, Failure> {
@@ -207,26 +247,23 @@ fn a_port_without_a_listener_refuses() {
 #[test]
 fn a_server_of_one_place_refuses_the_second_client() {
     let scratch = Scratch::new();
-    let port = Port::bind(LOCAL).unwrap();
-    let address = port.local_addr();
-    let server = TsunamiServer::new(port, scratch.root(), ServerOptions::default());
-    let (stop, heard) = (Stop::default(), Heard::default());
-    thread::scope(|scope| {
-        scope.spawn(|| server.run(1, &stop, &heard));
-        let _ends = StopAtEnd(&stop);
-        let _first = connect(address, b"", &Stop::default()).unwrap();
-        assert!(connect(address, b"", &Stop::default()).is_err());
+    let served = Served::tsunami(&scratch, ServerOptions::default());
+    served.with(1, || {
+        let _first = connect(served.address, b"", &Stop::default()).unwrap();
+        assert!(connect(served.address, b"", &Stop::default()).is_err());
     });
-    assert!(heard.0.lock().unwrap().contains(&"0 busy".to_owned()));
+    assert!(served.heard.0.lock().unwrap().contains(&"0 busy".to_owned()));
 }
 
-fn sender(scratch: &Scratch) -> RbudpSender {
+/// A server of RBUDP clients that holds at most this many bytes in memory.
+fn rbudp_served(scratch: &Scratch, most: u64) -> Served {
     loop {
-        let sender = RbudpSender::bind(LOCAL, scratch.root(), Terms::default()).unwrap();
+        let (listener, clients) = listening("rbudp");
         // The receiver needs the next port.
-        let next = SocketAddr::new(LOCAL.ip(), sender.local_addr().port() + 1);
+        let next = SocketAddr::new(LOCAL.ip(), listener.local_addr().port() + 1);
         if std::net::UdpSocket::bind(next).is_ok() {
-            return sender;
+            let server = OriginalServer::rbudp(clients, scratch.root(), Terms::default()).unwrap();
+            return Served::new((listener, server.hold_at_most(most)));
         }
     }
 }
@@ -235,15 +272,12 @@ fn sender(scratch: &Scratch) -> RbudpSender {
 fn an_rbudp_receiver_copies_a_file_and_a_refusal_is_named() {
     let scratch = Scratch::new();
     let (big, _) = (scratch.file("big", 3_000_001), scratch.file("empty", 0));
-    let sender = sender(&scratch);
-    let (stop, heard) = (Stop::default(), Heard::default());
+    let (served, stop) = (rbudp_served(&scratch, u64::MAX), Stop::default());
     let get = |file: &str| {
-        let receiver = RbudpReceiver::connect(sender.local_addr(), TIME, Progress::default(), &stop).unwrap();
+        let receiver = RbudpReceiver::connect(served.address, TIME, Progress::default(), &stop).unwrap();
         receiver.get(file.as_bytes(), Terms::default(), &name("got"), &scratch.place())
     };
-    thread::scope(|scope| {
-        scope.spawn(|| sender.run(2, &stop, &heard));
-        let _ends = StopAtEnd(&stop);
+    served.with(2, || {
         assert_eq!(get("big").unwrap(), 3_000_001);
         assert!(scratch.read("got") == big);
         assert_eq!(get("empty").unwrap(), 0);
@@ -259,21 +293,18 @@ fn c3_all_files_of_an_rbudp_server_together_have_a_bound_in_memory() {
     let scratch = Scratch::new();
     scratch.file("large", 100_001);
     scratch.file("small", 100_000);
-    let sender = sender(&scratch).hold_at_most(100_000);
-    let (stop, heard) = (Stop::default(), Heard::default());
+    let (served, stop) = (rbudp_served(&scratch, 100_000), Stop::default());
     let get = |file: &str| {
-        let receiver = RbudpReceiver::connect(sender.local_addr(), TIME, Progress::default(), &stop).unwrap();
+        let receiver = RbudpReceiver::connect(served.address, TIME, Progress::default(), &stop).unwrap();
         receiver.get(file.as_bytes(), Terms::default(), &name("got"), &scratch.place())
     };
-    thread::scope(|scope| {
-        scope.spawn(|| sender.run(2, &stop, &heard));
-        let _ends = StopAtEnd(&stop);
+    served.with(2, || {
         assert!(get("large").is_err());
         // A share that stayed behind would refuse the second copy.
         assert_eq!(get("small").unwrap(), 100_000);
         assert_eq!(get("small").unwrap(), 100_000);
     });
-    let heard = heard.0.lock().unwrap();
+    let heard = served.heard.0.lock().unwrap();
     assert!(heard.iter().any(|words| words.ends_with("refused large")), "{heard:?}");
 }
 

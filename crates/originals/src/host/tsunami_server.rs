@@ -1,75 +1,33 @@
-//! The host of Tsunami servers: gives the files of one directory to `tsunami` clients.
-
-use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+//! Serves `tsunami` clients: gives them the files of one directory.
 
 use crate::tsunami::{Listed, Server, ServerEvent, ServerOptions};
-use farhaul::OtherClients;
 use farhaul_units::Instant;
 
 use super::drive::{Application, drive};
 use super::line::Line;
-use super::serve::{OpenFile, Source, serve_all};
-use super::{Failure, News, Port, Stop, Watch};
+use super::serve::OpenFile;
+use super::{Failure, News};
 use farhaul_disk::{Directory, ServedFile, unix_seconds};
 
 /// Bytes of a challenge (tsunami-udp 1.1).
 const CHALLENGE_LEN: usize = 64;
 
-/// A server for clients of tsunami-udp 1.1.
-#[derive(Debug)]
-pub struct TsunamiServer {
-    source: Source,
-    root: Directory,
-    options: ServerOptions,
-}
-
-impl TsunamiServer {
-    /// A server of the files in `root`. Files below it are given, too, but a list names only those in `root` itself.
-    pub const fn new(port: Port, root: Directory, options: ServerOptions) -> Self {
-        Self { source: Source::Port(port), root, options }
-    }
-
-    /// The same for the original clients of an endpoint.
-    pub const fn beside(clients: OtherClients, root: Directory, options: ServerOptions) -> Self {
-        Self { source: Source::Endpoint(clients), root, options }
-    }
-
-    /// The address, with the port chosen by the system.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.source.local_addr()
-    }
-
-    /// Serves at most `most` clients at a time, until a stop. A server of an endpoint ends once the endpoint's listener
-    /// is closed as well.
-    ///
-    /// # Errors
-    /// [`Failure::Stopped`], or the system fails.
-    pub fn run(&self, most: usize, stop: &Stop, watch: &dyn Watch) -> Result<(), Failure> {
-        serve_all(&self.source, most, stop, watch, |session, stream, peer, is_idle| {
-            self.serve((stream, is_idle), peer, stop, &|news| watch.hear(session, peer, news))
-        })
-    }
-
-    fn serve(
-        &self,
-        (stream, is_idle): (TcpStream, Arc<AtomicBool>),
-        peer: SocketAddr,
-        stop: &Stop,
-        tell: &dyn Fn(News<'_>),
-    ) -> Result<(), Failure> {
-        let mut challenge = [0; CHALLENGE_LEN];
-        getrandom::fill(&mut challenge).map_err(|error| std::io::Error::other(error.to_string()))?;
-        let mut line = Line::accepted(stream, peer, stop, is_idle)?;
-        let now = line.now();
-        let mut session = Server::new(self.options.clone(), challenge, now);
-        let mut files = Files { root: &self.root, tell, file: None, idle_since: now };
-        let result = drive(&mut line, &mut session, &mut files);
-        // The client reads the last answer before it sees the end.
-        line.finish();
-        result
-    }
+/// Gives the files in `root` and below it to one client of tsunami-udp 1.1. A list names only those in `root` itself.
+pub(super) fn serve(
+    mut line: Line,
+    root: &Directory,
+    options: &ServerOptions,
+    tell: &dyn Fn(News<'_>),
+) -> Result<(), Failure> {
+    let mut challenge = [0; CHALLENGE_LEN];
+    getrandom::fill(&mut challenge).map_err(|error| std::io::Error::other(error.to_string()))?;
+    let now = line.now();
+    let mut session = Server::new(options.clone(), challenge, now);
+    let mut files = Files { root, tell, file: None, idle_since: now };
+    let result = drive(&mut line, &mut session, &mut files);
+    // The client reads the last answer before it sees the end.
+    line.finish();
+    result
 }
 
 struct Files<'a> {

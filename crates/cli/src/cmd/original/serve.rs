@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use farhaul::{Endpoint, Protocol};
-use farhaul_originals::{Failure, News, RbudpSender, Stop, TsunamiServer, Watch};
 use farhaul_disk::{Directory, copies_at_a_time};
+use farhaul_originals::{Failure, News, OriginalServer, Stop, Watch};
 use farhaul_transfer::report::{Direction, Report, goodput};
 use farhaul_transfer::session::measure::Meter;
 use farhaul_units::ByteSize;
@@ -44,7 +44,7 @@ impl Original {
 
 /// A server of original clients beside that of Farhaul clients, on the port of the protocol of the same name.
 pub(crate) struct Beside<'a> {
-    server: Server,
+    server: OriginalServer,
     most: usize,
     stop: Stop,
     reports: Reports<'a>,
@@ -62,17 +62,12 @@ impl<'a> Beside<'a> {
         let local = endpoint.local_addr();
         let clients = endpoint.other_clients().map_err(|error| context.connection_fault(&error, &local))?;
         let server = match original {
-            Original::Tsunami => {
-                let options = args.transport.tsunami_server();
-                Server::Tsunami(TsunamiServer::beside(clients, root, options))
-            }
-            Original::Rbudp => {
-                let sender = RbudpSender::beside(clients, root, args.transport.rbudp());
-                Server::Rbudp(sender.map_err(|failure| of(context, &failure, &local))?)
-            }
+            Original::Tsunami => OriginalServer::tsunami(clients, root, args.transport.tsunami_server()),
+            Original::Rbudp => OriginalServer::rbudp(clients, root, args.transport.rbudp())
+                .map_err(|failure| of(context, &failure, &local))?,
         };
         let stop = stop_at_signals(context);
-        let protocol = server.protocol();
+        let protocol = args.transport.protocol().entry().name;
         let (output, served) = (output.clone(), Arc::clone(served));
         let busy = Quota::of_warnings(context.clock, "original clients were refused as too many");
         let events = Events::to(Reporter::new(output.clone(), Shown::default()));
@@ -87,27 +82,6 @@ impl<'a> Beside<'a> {
         {
             let protocol = self.reports.protocol;
             self.reports.output.warn(&format!("no original {protocol} client is served any more: {failure}"));
-        }
-    }
-}
-
-enum Server {
-    Tsunami(TsunamiServer),
-    Rbudp(RbudpSender),
-}
-
-impl Server {
-    const fn protocol(&self) -> &'static str {
-        match self {
-            Self::Tsunami(_) => "tsunami",
-            Self::Rbudp(_) => "rbudp",
-        }
-    }
-
-    fn run(&self, most: usize, stop: &Stop, reports: &Reports<'_>) -> Result<(), Failure> {
-        match self {
-            Self::Tsunami(server) => server.run(most, stop, reports),
-            Self::Rbudp(server) => server.run(most, stop, reports),
         }
     }
 }

@@ -79,12 +79,9 @@ fn an_original_tsunami_client_of_an_empty_folder_is_back_at_its_prompt() {
 fn an_empty_file_of_an_rbudp_server_counts_although_the_original_receiver_does_not_answer() {
     let scratch = Scratch::new();
     scratch.file("empty", 0);
-    let sender = sender(&scratch);
-    let (stop, heard) = (Stop::default(), Heard::default());
-    thread::scope(|scope| {
-        scope.spawn(|| sender.run(2, &stop, &heard));
-        let _ends = StopAtEnd(&stop);
-        let mut stream = TcpStream::connect(sender.local_addr()).unwrap();
+    let served = rbudp_served(&scratch, u64::MAX);
+    served.with(2, || {
+        let mut stream = TcpStream::connect(served.address).unwrap();
         let mut block = [0xA5; 256];
         block[..6].copy_from_slice(b"empty\0");
         stream.write_all(&block).unwrap();
@@ -92,11 +89,12 @@ fn an_empty_file_of_an_rbudp_server_counts_although_the_original_receiver_does_n
         stream.read_exact(&mut size).unwrap();
         assert_eq!(size, [0; 8]);
         drop(stream);
-        while !heard.0.lock().unwrap().iter().any(|words| words.starts_with("1 over") || words.contains("failed")) {
+        let has_ended = |words: &String| words.starts_with("1 over") || words.contains("failed");
+        while !served.heard.0.lock().unwrap().iter().any(has_ended) {
             thread::yield_now();
         }
     });
-    assert_eq!(heard.0.into_inner().unwrap(), ["1 begun", "1 given empty 0", "1 over"]);
+    assert_eq!(served.heard.0.into_inner().unwrap(), ["1 begun", "1 given empty 0", "1 over"]);
 }
 
 /// Options of an original receiver of SABUL, of which the first is its UDP port and the ninth its window.
