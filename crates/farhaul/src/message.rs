@@ -22,7 +22,7 @@ use crate::port::Attempt;
 /// let here = farhaul::Endpoint::plain("127.0.0.1:0")?;
 /// let there = farhaul::Endpoint::plain("127.0.0.1:0")?;
 /// let listener = there.listen_for_messages()?;
-/// let sender = here.connect_with(there.local_addr(), ConnectOptions::messages())?;
+/// let sender = here.connect_with(there.local_addr(), farhaul::ConnectOptions::messages())?;
 /// let (receiver, _peer) = listener.accept()?;
 /// sender.send(b"one")?;
 /// sender.send(b"two")?;

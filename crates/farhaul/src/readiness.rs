@@ -34,7 +34,7 @@ pub use farhaul_proto::Readiness;
 /// # fn main() -> Result<(), farhaul::Error> {
 /// let listener = farhaul::Listener::plain("127.0.0.1:0")?;
 /// let endpoint = farhaul::Endpoint::plain("127.0.0.1:0")?;
-/// let stream = endpoint.begin_connect(listener.local_addr(), ConnectOptions::stream())?;
+/// let stream = endpoint.begin_connect(listener.local_addr(), farhaul::ConnectOptions::stream())?;
 /// let waker = Waker::from(Arc::new(Unpark(thread::current())));
 /// let (mut connecting, mut listening) = (stream.watch(), listener.watch());
 /// while !(connecting.check(&waker)?.connected && listening.check(&waker)?.readable) {
