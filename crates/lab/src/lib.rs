@@ -27,7 +27,6 @@
 pub mod aggregate;
 pub mod arena;
 mod check;
-mod clock;
 pub mod error;
 pub mod expression;
 pub mod figures;

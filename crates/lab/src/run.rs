@@ -7,7 +7,9 @@ mod tests;
 
 use std::path::Path;
 
-use crate::clock::Stopwatch;
+use farhaul_udp::Clock;
+use farhaul_units::Instant;
+
 use crate::error::LabError;
 use crate::record::Record;
 use crate::scenario::Job;
@@ -26,7 +28,7 @@ pub fn run(
     capture: Option<&Path>,
     over: &dyn Fn() -> bool,
 ) -> Result<Record, LabError> {
-    let watch = Stopwatch::start();
+    let clock = Clock::start();
     let setup = &job.setup;
     let observed = match venue {
         Venue::Simulator => sim::observe(job, capture, over)?,
@@ -47,7 +49,7 @@ pub fn run(
         key: job.key.clone(),
         trace: observed.trace,
         simulated_seconds: setup.duration.as_secs_f64(),
-        real_seconds: watch.seconds(),
+        real_seconds: (clock.now() - Instant::ZERO).as_secs_f64(),
         packet_hops: observed.packet_hops,
     })
 }

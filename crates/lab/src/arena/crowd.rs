@@ -19,8 +19,7 @@ pub(super) fn fair(cell: &mut Sketch) {
     cell.path((2e6 * count, 2e9), (4e-3, 0.15), (12.0, 40.0));
     cap(cell, 1.6);
     cell.warmup = rounded(CONVERGED * cell.time);
-    let products = cell.draw.between(0.5, 2.0);
-    cell.queue(products);
+    cell.queue_between(0.5, 2.0);
     cell.note = format!("{count} flows {}", cell.place());
     cell.flows = vec![Flow::judged("a").times(count as u64).with("spread", SPREAD)];
     cell.goodput_after(0.90);
@@ -35,8 +34,7 @@ pub(super) fn mix(cell: &mut Sketch) {
     cap(cell, 1.5);
     let longest = rounded((ratio * cell.rtt).min(0.25));
     cell.warmup = rounded(CONVERGED * cell.time);
-    let products = cell.draw.between(0.5, 1.5);
-    cell.queue(products);
+    cell.queue_between(0.5, 1.5);
     cell.note = format!("{} : {}", cell.place(), millis(longest));
     cell.flows = vec![Flow::judged("a"), Flow::judged("b").with("rtt", millis(longest))];
     cell.goodput_after(0.88);
@@ -50,8 +48,7 @@ pub(super) fn late_comer(cell: &mut Sketch) {
     let others = cell.draw.pick(&[1, 1, 2, 3]);
     let begin = cell.time - LATE;
     cell.warmup = begin + SETTLING;
-    let products = cell.draw.between(0.5, 1.5);
-    cell.queue(products);
+    cell.queue_between(0.5, 1.5);
     cell.note = format!("{others} + 1 {}", cell.place());
     cell.flows = vec![Flow::judged("a").times(others), Flow::judged("b").with("start", seconds(begin))];
     let fair = 1.0 / (others as f64 + 1.0);
@@ -81,8 +78,7 @@ pub(super) fn many(cell: &mut Sketch) {
     cell.rate = rounded(count * cell.draw.log_between(1e6, 4e6));
     (cell.time, cell.warmup) = (16.0, 6.0);
     cap(cell, 1.0);
-    let products = cell.draw.between(0.7, 2.0);
-    cell.queue(products);
+    cell.queue_between(0.7, 2.0);
     cell.note = format!("{count} flows {}", cell.place());
     cell.flows = vec![Flow::judged("a").times(count as u64).with("spread", SPREAD)];
     cell.goodput_after(0.85);
@@ -96,8 +92,7 @@ pub(super) fn crowd(cell: &mut Sketch) {
     cell.rate = rounded(count * cell.draw.log_between(0.7e6, 2e6));
     (cell.time, cell.warmup) = (20.0, 10.0);
     cap(cell, 2.0);
-    let products = cell.draw.between(0.5, 2.0);
-    cell.queue(products);
+    cell.queue_between(0.5, 2.0);
     let together = cell.draw.chance(0.5);
     cell.note = format!("{count} flows {}{}", cell.place(), if together { " together" } else { "" });
     let spread = if together { "0s" } else { SPREAD };

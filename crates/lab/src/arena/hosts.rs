@@ -24,8 +24,7 @@ const BUFFER: f64 = 1e6;
 
 pub(super) fn late_hosts(cell: &mut Sketch) {
     cell.path((2e7, 2e9), (10e-3, 0.2), (6.0, 12.0));
-    let products = cell.draw.between(1.0, 2.0);
-    cell.queue(products);
+    cell.queue_between(1.0, 2.0);
     // Rare losses as on long real paths: a law that is misled by late acknowledgements takes them for congestion.
     let loss = rounded(cell.draw.log_between(LOSSES.0, LOSSES.1));
     if cell.draw.chance(0.5) {

@@ -19,16 +19,14 @@ const NO_MORE: (f64, &str) = (0.0, "");
 
 pub(super) fn clean(cell: &mut Sketch) {
     cell.path(RATES, RTTS, TIMES);
-    let products = cell.draw.between(0.5, 1.5);
-    cell.queue(products);
+    cell.queue_between(0.5, 1.5);
     cell.note = cell.place();
     cell.alone(0.93, "0.93", NO_MORE);
 }
 
 pub(super) fn loss(cell: &mut Sketch) {
     cell.path(RATES, RTTS, TIMES);
-    let products = cell.draw.between(0.5, 1.5);
-    cell.queue(products);
+    cell.queue_between(0.5, 1.5);
     // Three in ten are in the range in which laws that take every loss for congestion fail.
     let loss = if cell.draw.chance(0.7) { cell.draw.log_between(1e-5, 2e-2) } else { cell.draw.between(2e-3, 2e-2) };
     lose(cell, loss);
@@ -100,8 +98,7 @@ pub(super) fn deep(cell: &mut Sketch) {
 
 pub(super) fn slow(cell: &mut Sketch) {
     cell.path((5e5, 1e7), LONG_RTTS, (TIMES.0, 30.0));
-    let products = cell.draw.between(1.0, 3.0);
-    cell.queue(products);
+    cell.queue_between(1.0, 3.0);
     cell.note = cell.place();
     let loss = cell.draw.log_between(1e-4, 1e-2);
     if cell.draw.chance(0.5) {

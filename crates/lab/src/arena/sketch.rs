@@ -132,6 +132,12 @@ impl Sketch {
         self.link.push((key, value.into()));
     }
 
+    /// A queue of a drawn number of BDP.
+    pub(super) fn queue_between(&mut self, least: f64, most: f64) {
+        let products = self.draw.between(least, most);
+        self.queue(products);
+    }
+
     /// A queue of so many BDP, at least 20 packets.
     pub(super) fn queue(&mut self, products: f64) {
         self.link("queue", format!("{{ limit = \"{}bdp\", at_least = 20 }}", digits(products)));

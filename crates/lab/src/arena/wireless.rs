@@ -62,8 +62,7 @@ pub(super) fn policer(cell: &mut Sketch) {
 
 pub(super) fn satellite(cell: &mut Sketch) {
     cell.path((2e6, 3e8), (0.3, 0.7), (30.0, 60.0));
-    let products = cell.draw.between(0.3, 1.5);
-    cell.queue(products);
+    cell.queue_between(0.3, 1.5);
     cell.note = cell.place();
     if cell.draw.chance(0.6) {
         cell.loss = rounded(cell.draw.log_between(1e-4, 2e-2));

@@ -103,7 +103,7 @@ fn bottleneck(marks: &Marks<'_>, metrics: &mut Metrics) {
     let setup = marks.setup;
     let (first, last) = (marks.at(setup.warmup), marks.at(setup.duration));
     let window = (setup.duration - setup.warmup).as_secs_f64();
-    if let Some(rate) = setup.topology.links[setup.topology.bottleneck].path.nominal_rate() {
+    if let Some(rate) = setup.bottleneck().nominal_rate() {
         let sum = |row: &MarksRow| -> u64 { row.flows.iter().map(|flow| flow.tally.new.bytes).sum() };
         let bits = 8.0 * (sum(last) - sum(first)) as f64;
         metrics.insert(RunMetric::Utilisation.key().into(), bits / window / rate.bits_per_second() as f64);
@@ -125,7 +125,7 @@ fn bottleneck(marks: &Marks<'_>, metrics: &mut Metrics) {
         dropped_queue.packets + dropped_policer.packets
     };
     metrics.insert(RunMetric::Drops.key().into(), (dropped(last) - dropped(first)) as f64);
-    if let Discipline::Red(_) = setup.topology.links[setup.topology.bottleneck].path.discipline {
+    if let Discipline::Red(_) = setup.bottleneck().discipline {
         let rows = marks.every(setup.sample, setup.warmup, setup.duration);
         let averages: Vec<f64> = rows.map(|row| row.bottleneck.queue.average).collect();
         metrics.insert(RunMetric::RedAverage.key().into(), mean(&averages));

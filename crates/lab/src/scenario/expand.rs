@@ -90,8 +90,7 @@ impl Job {
 
     /// The packets that the bottleneck can carry during the run. Runs with more of them begin first.
     pub fn weight(&self) -> f64 {
-        let links = &self.setup.topology.links;
-        let rate = links[self.setup.topology.bottleneck].path.rate.map_or(1e9, |rate| rate.bits_per_second() as f64);
+        let rate = self.setup.bottleneck().rate.map_or(1e9, |rate| rate.bits_per_second() as f64);
         rate * self.setup.duration.as_secs_f64()
     }
 }

@@ -3,7 +3,7 @@
 use farhaul_cc::{Spec, SpecError};
 use farhaul_sim::agent::disk::DiskSpec;
 use farhaul_sim::agent::tcp::Recovery;
-use farhaul_units::{Duration, Rate};
+use farhaul_units::{Duration, Rate, Rng};
 
 mod host;
 mod keys;
@@ -43,6 +43,14 @@ pub(crate) struct FlowSpec {
     pub(crate) beside: Option<String>,
     /// The line in the scenario.
     pub(crate) line: usize,
+}
+
+impl FlowSpec {
+    /// The flow with its drawn start, and the seeds of its ends.
+    pub(crate) fn drawn(&self, rng: &mut Rng) -> (Self, [u64; 2]) {
+        let seeds = [rng.next_u64(), rng.next_u64()];
+        (Self { start: self.start + self.spread.mul_f64(rng.unit()), ..self.clone() }, seeds)
+    }
 }
 
 /// The sender's protocol.

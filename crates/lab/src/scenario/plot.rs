@@ -10,7 +10,7 @@ use crate::error::ScenarioError;
 use crate::expression::{Unit, quantity_in_base_units};
 
 /// One drawing of a figure.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlotSpec {
     /// The file name of the drawing, without extension: `plot` unless the scenario names it. Further ones have a
     /// number.
@@ -36,10 +36,11 @@ pub struct PlotSpec {
 }
 
 /// Kinds of drawings.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum PlotKind {
     /// A metric over an axis, one line for each curve and each value of `by`. Bands are the 95 % interval over seeds.
+    #[default]
     Lines,
     /// Series over time, of the first seed.
     Time,

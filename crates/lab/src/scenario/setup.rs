@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use farhaul_cc::registry::Revision;
+use farhaul_netem::PathSpec;
 use farhaul_units::{Duration, Rate};
 use toml::Spanned;
 
@@ -49,9 +50,14 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
+    /// The path of the bottleneck.
+    pub(crate) fn bottleneck(&self) -> &PathSpec {
+        self.topology.bottleneck_path()
+    }
+
     /// A short form without warm-up.
     pub(super) fn smoke(mut self) -> Self {
-        let rate = self.topology.links[self.topology.bottleneck].path.nominal_rate();
+        let rate = self.bottleneck().nominal_rate();
         let short = rate.map_or(LONGEST_SMOKE, |rate| rate.time_for(SMOKE_BITS / 8));
         self.duration = self.duration.min(short).min(LONGEST_SMOKE);
         self.warmup = Duration::ZERO;
@@ -142,7 +148,7 @@ impl Setup {
         }
         check_beside(&flows).map_err(|(line, what)| source.error_on(line, what))?;
         let topology = Topology::read(&mut root, &flows)?;
-        let bottleneck = topology.links[topology.bottleneck].path.nominal_rate();
+        let bottleneck = topology.bottleneck_path().nominal_rate();
         for flow in &mut flows {
             let wrong = |what| source.error_on(flow.line, format!("flow '{}': {what}", flow.name));
             flow.protocol.settle(bottleneck).map_err(wrong)?;

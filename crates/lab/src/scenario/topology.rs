@@ -45,6 +45,10 @@ impl Topology {
         }
     }
 
+    pub(super) fn bottleneck_path(&self) -> &PathSpec {
+        &self.links[self.bottleneck].path
+    }
+
     /// The network without agents.
     pub(crate) fn graph(&self) -> Graph {
         let mut graph = Graph::new(self.nodes);

@@ -58,7 +58,7 @@ impl Vocabulary {
     /// The keys of a setup's runs.
     pub(crate) fn of(setup: &Setup, keeps_series: bool) -> Self {
         let mut found = Self::default();
-        let bottleneck = &setup.topology.links[setup.topology.bottleneck].path;
+        let bottleneck = setup.bottleneck();
         let has_rate = bottleneck.nominal_rate().is_some();
         for flow in &setup.flows {
             found.add_flow(flow, has_rate, keeps_series);

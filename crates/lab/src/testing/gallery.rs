@@ -5,7 +5,7 @@ use crate::expression::quantity_in_base_units;
 use crate::figures::FigureResult;
 use crate::paper::{Bound, Published};
 use crate::record::AxisValue;
-use crate::scenario::{Demand, PlotAxis, PlotKind, PlotSpec, Scale};
+use crate::scenario::{Demand, PlotKind, PlotSpec, Scale};
 
 /// A figure of every kind of drawing: `a3` map, `a5` time, `a10` bars, `b1` lines, `b3` lines by an axis.
 pub(crate) fn gallery() -> Vec<FigureResult> {
@@ -15,15 +15,11 @@ pub(crate) fn gallery() -> Vec<FigureResult> {
 fn plot(kind: PlotKind, x: Option<&str>, y: &str, by: &[&str]) -> PlotSpec {
     PlotSpec {
         name: "plot".to_owned(),
-        title: None,
         kind,
         x: x.map(str::to_owned),
         y: vec![y.to_owned()],
         by: by.iter().map(|axis| (*axis).to_owned()).collect(),
-        curves: Vec::new(),
-        filter: None,
-        x_axis: PlotAxis::default(),
-        y_axis: PlotAxis::default(),
+        ..PlotSpec::default()
     }
 }
 

@@ -173,8 +173,7 @@ impl<'a> Scene<'a> {
         tcp::prepare_hosts(self.emulation, self.network, setup, self.choices)?;
         for (index, flow) in setup.flows.iter().enumerate() {
             // The same random numbers as in the simulator, in its order, so that flows start at the same instants.
-            let [seed, _] = [rng.next_u64(), rng.next_u64()];
-            let drawn = FlowSpec { start: flow.start + flow.spread.mul_f64(rng.unit()), ..flow.clone() };
+            let (drawn, [seed, _]) = flow.drawn(rng);
             if let Some(transfers) = flow.transfers {
                 self.lists.entry(&flow.group).or_insert_with(|| Arc::new(AtomicU32::new(transfers)));
             }

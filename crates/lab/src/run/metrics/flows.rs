@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use farhaul_proto::Stats;
 use farhaul_sim::measure::interval::mean;
 use farhaul_sim::measure::quantile::quantile;
-use farhaul_units::Duration;
+use farhaul_units::{Duration, Rate};
 
 use super::Metrics;
 use crate::metric::{Quantity, RunMetric};
@@ -91,13 +91,7 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
     let seconds = (end - begin).as_secs_f64();
     let mut own = BTreeMap::new();
     if seconds > 0.0 {
-        rates(
-            setup.topology.links[setup.topology.bottleneck].path.nominal_rate().map(|rate| rate.bits_per_second()),
-            seconds,
-            first,
-            last,
-            &mut own,
-        );
+        rates(setup.bottleneck().nominal_rate(), seconds, first, last, &mut own);
     }
     let difference = |count: fn(&Stats) -> u64| count(&last.sender).saturating_sub(count(&first.sender)) as f64;
     let sent = difference(|stats| stats.totals.packets_sent);
@@ -129,34 +123,24 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
     if per_second.len() > 1 {
         own.insert(Quantity::Dips, dips(per_second.into_iter().map(|(_, rate)| rate)) as f64);
     }
-    let measured = |value: fn(&Stats) -> Duration| -> Vec<f64> {
-        let rows = marks.every(setup.sample, begin, end).map(|row| value(&row.flows[index].sender));
-        rows.filter(|time| !time.is_zero()).map(|time| time.as_secs_f64()).collect()
+    // The mean over the samples that have a value.
+    let sampled = |value: fn(&Stats) -> Option<f64>| {
+        let rows = marks.every(setup.sample, begin, end);
+        let values: Vec<f64> = rows.filter_map(|row| value(&row.flows[index].sender)).collect();
+        (!values.is_empty()).then(|| mean(&values))
     };
-    let round_trips = measured(|stats| stats.rtt);
-    if !round_trips.is_empty() {
-        own.insert(Quantity::Rtt, mean(&round_trips));
-    }
+    let round_trip = sampled(|stats| (!stats.rtt.is_zero()).then_some(stats.rtt.as_secs_f64()));
+    own.extend(round_trip.map(|mean| (Quantity::Rtt, mean)));
     if matches!(flow.protocol, Protocol::Measured(_))
         && let Some((mean, deviation)) = delays_between(&first.sender, &last.sender)
     {
         own.insert(Quantity::Jitter, deviation / mean);
     }
-    let models: Vec<f64> = marks
-        .every(setup.sample, begin, end)
-        .filter_map(|row| row.flows[index].sender.model)
-        .map(|rate| rate.bits_per_second() as f64)
-        .collect();
-    if !models.is_empty() {
-        own.insert(Quantity::Model, mean(&models));
-    }
+    let model = sampled(|stats| Some(stats.model?.bits_per_second() as f64));
+    own.extend(model.map(|mean| (Quantity::Model, mean)));
     // UDT's estimate of the path's capacity. TCP has none.
-    let rows = marks.every(setup.sample, begin, end);
-    let estimates: Vec<f64> =
-        rows.map(|row| row.flows[index].sender.capacity.packets_per_second()).filter(|rate| *rate > 0.0).collect();
-    if !estimates.is_empty() {
-        own.insert(Quantity::Capacity, mean(&estimates) * 8.0 * f64::from(flow.packet));
-    }
+    let capacity = sampled(|stats| Some(stats.capacity.packets_per_second()).filter(|rate| *rate > 0.0));
+    own.extend(capacity.map(|mean| (Quantity::Capacity, mean * 8.0 * f64::from(flow.packet))));
     own
 }
 
@@ -211,12 +195,12 @@ fn dips(per_second: impl Iterator<Item = f64>) -> usize {
     dips
 }
 
-fn rates(capacity: Option<u64>, seconds: f64, first: &FlowRow, last: &FlowRow, own: &mut BTreeMap<Quantity, f64>) {
+fn rates(capacity: Option<Rate>, seconds: f64, first: &FlowRow, last: &FlowRow, own: &mut BTreeMap<Quantity, f64>) {
     let read = last.receiver.totals.bytes_read.saturating_sub(first.receiver.totals.bytes_read);
     own.insert(Quantity::Goodput, 8.0 * read as f64 / seconds);
     if let Some(capacity) = capacity {
         let bits = 8.0 * (last.tally.new.bytes - first.tally.new.bytes) as f64;
-        own.insert(Quantity::Utilisation, bits / seconds / capacity as f64);
+        own.insert(Quantity::Utilisation, bits / seconds / capacity.bits_per_second() as f64);
     }
 }
 

@@ -96,18 +96,7 @@ fn spacing(axis: &Axis) -> Scale {
 impl PlotSpec {
     /// A drawing of all curves with default settings.
     fn usual(kind: PlotKind, name: &str, y: Vec<String>) -> Self {
-        Self {
-            name: name.to_owned(),
-            title: None,
-            kind,
-            x: None,
-            y,
-            by: Vec::new(),
-            curves: Vec::new(),
-            filter: None,
-            x_axis: PlotAxis::default(),
-            y_axis: PlotAxis::default(),
-        }
+        Self { name: name.to_owned(), kind, y, ..Self::default() }
     }
 }
 

@@ -116,7 +116,7 @@ fn window(setup: &Setup, index: usize) -> Option<u32> {
     let flow = &setup.flows[index];
     let flow::Protocol::Tcp(Tcp { window, .. }) = &flow.protocol else { return None };
     let topology = &setup.topology;
-    let rate = topology.links[topology.bottleneck].path.nominal_rate();
+    let rate = setup.bottleneck().nominal_rate();
     let round_trip = topology.round_trip(&topology.graph(), topology.places[index]).unwrap_or_default();
     let bytes = u64::from(window.packets(rate, round_trip)) * u64::from(flow.packet - HEADER);
     u32::try_from(bytes).ok().filter(|bytes| u64::from(*bytes) < BUFFER / BUFFER_OF_WINDOW)

@@ -79,8 +79,7 @@ pub(super) fn world(setup: &Setup, seed: u64) -> Built {
     let mut agents = 0;
     for (index, (flow, &(from, to))) in setup.flows.iter().zip(&setup.topology.places).enumerate() {
         // Drawn even if unused, so that another protocol of one flow does not change the random numbers of the others.
-        let seeds = [rng.next_u64(), rng.next_u64()];
-        let begin = flow.start + flow.spread.mul_f64(rng.unit());
+        let (spec, seeds) = flow.drawn(&mut rng);
         let id = graph.next_flow();
         flows.push(BuiltFlow { sender: agents, receiver: agents + 1, id, is_control: flow.beside.is_some() });
         if flow.beside.is_some() {
@@ -95,7 +94,6 @@ pub(super) fn world(setup: &Setup, seed: u64) -> Built {
         let port = FIRST_PORT + index as u16;
         let [(from, away), (to, away_too)] =
             [(from, 0), (to, 1)].map(|(node, end)| machines.host(&mut graph, node, flow.hosts[end]));
-        let spec = FlowSpec { start: begin, ..flow.clone() };
         let control = setup.flows.iter().find(|other| other.beside.as_ref() == Some(&flow.name));
         let address = graph.address(to, port);
         let [sender, receiver] = match (&flow.protocol, control) {
@@ -140,7 +138,7 @@ impl Lists {
 /// The most packets in flight; zero for flows without a window of their own.
 fn window(setup: &Setup, graph: &Graph, flow: &FlowSpec, places: (NodeId, NodeId)) -> u32 {
     let Protocol::Tcp(tcp) = &flow.protocol else { return 0 };
-    let rate = setup.topology.links[setup.topology.bottleneck].path.nominal_rate();
+    let rate = setup.bottleneck().nominal_rate();
     let round_trip = setup.topology.round_trip(graph, places).unwrap_or_default();
     tcp.window.packets(rate, round_trip)
 }
