@@ -12,6 +12,7 @@ pub(crate) mod doctor;
 mod drawing;
 pub(crate) mod emulate;
 pub(crate) mod files;
+mod kernel_file;
 pub(crate) mod key;
 pub(crate) mod lab;
 mod link_report;

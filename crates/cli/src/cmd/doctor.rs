@@ -8,7 +8,6 @@ mod firewall;
 mod handshake;
 mod host;
 mod interface;
-mod kernel_file;
 mod keys;
 mod path;
 mod processor;

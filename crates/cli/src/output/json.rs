@@ -131,7 +131,7 @@ pub(crate) struct FileRecord {
     pub(crate) kind: Option<&'static str>,
     /// What the copy changed of the entry at the target.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) change: Option<ChangeRecord>,
+    pub(crate) change: Option<&'static str>,
     pub(crate) bytes: u64,
     /// BLAKE3, as `b3sum` prints it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -183,15 +183,6 @@ pub(crate) enum FileStatus {
     Failed,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ChangeRecord {
-    None,
-    Properties,
-    Content,
-    New,
-}
-
 /// The word for a kind of entries, in records.
 pub(crate) const fn kind(kind: EntryKind) -> &'static str {
     match kind {
@@ -202,14 +193,13 @@ pub(crate) const fn kind(kind: EntryKind) -> &'static str {
     }
 }
 
-impl From<Change> for ChangeRecord {
-    fn from(change: Change) -> Self {
-        match change {
-            Change::None => Self::None,
-            Change::Properties => Self::Properties,
-            Change::Content => Self::Content,
-            Change::New => Self::New,
-        }
+/// The word for the change of an entry, in records.
+pub(crate) const fn change(change: Change) -> &'static str {
+    match change {
+        Change::None => "none",
+        Change::Properties => "properties",
+        Change::Content => "content",
+        Change::New => "new",
     }
 }
 
@@ -279,7 +269,7 @@ fn hex_of_other_bytes(bytes: &[u8]) -> Option<String> {
 }
 
 /// One flow of several.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Flow {
     pub(crate) flow: u64,
     pub(crate) bytes: u64,
@@ -310,10 +300,7 @@ impl Flow {
             packets_received: report.packets_received,
             loss_ratio: report.loss_ratio,
             rtt_us: report.rtt_us,
-            peer: None,
-            limited_by: None,
-            limited_by_share: None,
-            error: None,
+            ..Self::default()
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use farhaul::{Rate, probe};
-use farhaul_session::{Change, Entry, EntryKind};
+use farhaul_session::{Change, Entry, EntryKind, Failure};
 use farhaul_transfer::event::{FileChange, Moved};
 use farhaul_transfer::{Event, Observer};
 
@@ -152,23 +152,11 @@ impl Observer for Reporter {
                 shown.tracker.failed();
                 let line = format!("{} {path}: {failure}", output.style().red("not copied:"));
                 self.failed(path.to_string(), line);
-                self.file(
-                    session,
-                    path.as_bytes(),
-                    FileStatus::Failed,
-                    (0, None),
-                    Some(words(&failure.to_string()).into_owned()),
-                );
+                self.file(session, path.as_bytes(), FileStatus::Failed, (0, None), sentence(failure));
             }
             Event::LeftOut(path, failure) => {
                 output.print_line(&format!("left out: {path}: {}", failure.message));
-                self.file(
-                    session,
-                    path.as_bytes(),
-                    FileStatus::LeftOut,
-                    (0, None),
-                    Some(words(&failure.to_string()).into_owned()),
-                );
+                self.file(session, path.as_bytes(), FileStatus::LeftOut, (0, None), sentence(failure));
             }
             Event::Skipped(path) => {
                 self.file(session, path.as_bytes(), FileStatus::Failed, (0, None), Some(NOT_REACHED.to_owned()));
@@ -267,7 +255,7 @@ impl Reporter {
         if output.is_json() {
             let bytes = if entry.has_size() { entry.size } else { 0 };
             let record = FileRecord::of(session, &entry.path.to_bytes(), status, bytes);
-            let (kind, change) = (Some(json::kind(entry.kind)), Some(change.into()));
+            let (kind, change) = (Some(json::kind(entry.kind)), Some(json::change(change)));
             output.record(&Record::File(FileRecord { digest, kind, change, ..record }));
         }
     }
@@ -286,6 +274,11 @@ impl Reporter {
         let record = FileRecord { digest, error, ..FileRecord::of(session, path, status, bytes) };
         self.shared.output.record(&Record::File(record));
     }
+}
+
+/// A failure as the user of a command reads it.
+fn sentence(failure: &Failure) -> Option<String> {
+    Some(words(&failure.to_string()).into_owned())
 }
 
 /// The age of a profile.

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::testbed::Carrier;
 use crate::cmd::Context;
+use crate::cmd::kernel_file::counter;
 use crate::exit::{Code, Fault};
 use crate::output::{Output, progress};
 
@@ -258,15 +259,9 @@ fn raise_buffers(bytes: u64) -> io::Result<u64> {
 
 /// Retransmitted and all sent segments of a network's TCP, from its `/proc/net/snmp`.
 fn segments(table: &str) -> Option<(u64, u64)> {
-    let mut lines = table.lines().filter_map(|line| line.strip_prefix("Tcp: "));
-    let (names, values) = (lines.next()?.split(' '), lines.next()?.split(' '));
-    let value = |wanted: &str| {
-        let (_, value) = names.clone().zip(values.clone()).find(|(name, _)| *name == wanted)?;
-        value.parse::<u64>().ok()
-    };
-    let again = value("RetransSegs")?;
+    let again = counter(table, "Tcp", "RetransSegs")?;
     // `OutSegs` excludes retransmissions (RFC 4022).
-    Some((again, value("OutSegs")? + again))
+    Some((again, counter(table, "Tcp", "OutSegs")? + again))
 }
 
 #[cfg(test)]

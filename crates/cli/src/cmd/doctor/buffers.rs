@@ -8,7 +8,7 @@ use farhaul_udp::{BufferKind, BufferReport, Options, SEND_BUFFER, UdpSocket};
 use farhaul_units::{ByteSize, Rate};
 
 use super::finding::Finding;
-use super::kernel_file::number_in;
+use crate::cmd::kernel_file::{counter, number_in};
 use crate::output::human::{count, percent, time};
 
 /// Fast paths for which a buffer is judged.
@@ -108,12 +108,7 @@ fn time_at(bytes: usize, rate: Rate) -> Duration {
 
 /// Datagrams of all programs that found their buffer full, by `/proc/net/snmp`. `None` if the table has no such counters.
 pub(super) fn judge_drops(snmp: &str, buffer: &Buffer) -> Option<Finding> {
-    let counter = |name: &str| {
-        let mut rows = snmp.lines().filter_map(|line| line.strip_prefix("Udp: "));
-        let column = rows.next()?.split_whitespace().position(|title| title == name)?;
-        rows.next()?.split_whitespace().nth(column)?.parse::<u64>().ok()
-    };
-    let (received, dropped) = (counter("InDatagrams")?, counter("RcvbufErrors")?);
+    let (received, dropped) = (counter(snmp, "Udp", "InDatagrams")?, counter(snmp, "Udp", "RcvbufErrors")?);
     let share = dropped as f64 / (received + dropped).max(1) as f64;
     let message = format!(
         "{} of {} datagrams to this machine, {}, were dropped at full receive buffers since it started",

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::exit::words;
+use crate::exit::{Code, Fault, words};
 use crate::output::human::{Style, plural};
 
 /// Columns of the state and of the name, so that all sentences begin in one column.
@@ -79,6 +79,12 @@ impl Finding {
     #[must_use]
     pub(super) fn fix_there(self, command: impl Into<String>) -> Self {
         Self { fix: Some(command.into()), side: Side::There, ..self }
+    }
+
+    /// Beside it, the fault of the program, with the same message.
+    pub(super) fn and_fault(self, code: Code) -> (Self, Fault) {
+        let fault = Fault::new(code, self.message.clone());
+        (self, fault)
     }
 
     /// The same with a figure for scripts, whose name has its unit.

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::finding::Finding;
-use super::kernel_file::number_in;
+use crate::cmd::kernel_file::number_in;
 
 /// Addresses of documentation prefixes (RFC 5737, RFC 3849), so that their routes are the default ones.
 const SOMEWHERE: [IpAddr; 2] =

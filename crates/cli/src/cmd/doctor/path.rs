@@ -125,8 +125,7 @@ pub(super) fn judge_no_route(target: &str, failed: Option<(SocketAddr, String)>)
     let (address, why) = failed
         .map_or((target.to_owned(), "it has no address".to_owned()), |(address, why)| (address.ip().to_string(), why));
     let message = format!("this machine has no route to {address}: {why}");
-    let fault = Fault::new(Code::NoRoute, message.clone());
-    (Finding::problem("route", message).fix(format!("ip route get {address}")), fault)
+    Finding::problem("route", message).fix(format!("ip route get {address}")).and_fault(Code::NoRoute)
 }
 
 /// The interface through which packets leave.
@@ -164,8 +163,9 @@ pub(super) fn judge_host_alone(target: &Target, ssh: tcp::Answer) -> (Finding, O
                 "no answer from {target} on the SSH port (TCP 22): its host is down, the address is wrong, or a firewall drops \
                  everything there; to ask by UDP, {next}"
             );
-            let fault = Fault::new(Code::ConnectTimeout, message.clone());
-            (Finding::problem("udp", message).fix(format!("ping -c 3 {}", target.host())), Some(fault))
+            let finding = Finding::problem("udp", message).fix(format!("ping -c 3 {}", target.host()));
+            let (finding, fault) = finding.and_fault(Code::ConnectTimeout);
+            (finding, Some(fault))
         }
     }
 }

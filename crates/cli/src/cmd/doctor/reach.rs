@@ -136,8 +136,7 @@ pub(super) fn judge_refusal(peer: SocketAddr, error: &io::Error) -> (Finding, Fa
         _ => Finding::problem("udp", format!("the network does not deliver to {peer}: {error}"))
             .fix(format!("ip route get {}", peer.ip())),
     };
-    let fault = Fault::new(Code::ConnectTimeout, finding.message.clone());
-    (finding, fault)
+    finding.and_fault(Code::ConnectTimeout)
 }
 
 /// Nobody answers by UDP. `answers`: those by TCP. With the fault of the program.
@@ -155,15 +154,13 @@ pub(super) fn judge_silence(peer: SocketAddr, answers: Answers) -> (Finding, Fau
             words(answers.same),
             words(answers.ssh)
         );
-        let fault = Fault::new(Code::UdpBlocked, message.clone());
-        return (Finding::problem("udp", message).fix_there(firewall::opening(port)), fault);
+        return Finding::problem("udp", message).fix_there(firewall::opening(port)).and_fault(Code::UdpBlocked);
     }
     let message = format!(
         "no answer from {peer} by UDP, nor by TCP (ports {port} and 22): its host is down, the address is wrong, or a firewall \
          drops everything"
     );
-    let fault = Fault::new(Code::ConnectTimeout, message.clone());
-    (Finding::problem("udp", message).fix_there(firewall::opening(port)), fault)
+    Finding::problem("udp", message).fix_there(firewall::opening(port)).and_fault(Code::ConnectTimeout)
 }
 
 #[cfg(test)]

@@ -88,8 +88,8 @@ fn judge_blocked(host: &str, peers: &[SocketAddr], range: Option<(u16, u16)>) ->
     let message = format!(
         "ssh reaches {host}, and UDP does not reach {tried}: copies go through ssh, which is slower, until you {next}"
     );
-    let fault = Fault::new(Code::UdpBlocked, message.clone());
-    (Finding::problem("udp", message).fix_there(firewall::opening_range(range.unwrap_or(ADVISED))), fault)
+    let ports = range.unwrap_or(ADVISED);
+    Finding::problem("udp", message).fix_there(firewall::opening_range(ports)).and_fault(Code::UdpBlocked)
 }
 
 #[cfg(test)]

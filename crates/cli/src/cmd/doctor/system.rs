@@ -8,7 +8,7 @@ use farhaul_udp::{Options, UdpSocket};
 use rustix::process::{Resource, getrlimit};
 
 use super::finding::Finding;
-use super::kernel_file::number_in;
+use crate::cmd::kernel_file::number_in;
 use crate::output::human::count;
 
 /// Datagrams of the test train, and bytes of each.
