@@ -68,7 +68,7 @@ pub struct Bench {
     state: BenchState,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct BenchState {
     course: Course<BenchPhase>,
     awaits_accept: bool,
@@ -86,9 +86,10 @@ struct BenchState {
     receiver: Option<Figures>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum BenchPhase {
     Sending,
+    #[default]
     Receiving,
     /// The driver must supply this side's figures.
     WantsFigures,
@@ -119,16 +120,8 @@ impl Bench {
         let state = BenchState {
             course: Course::At(if sends { BenchPhase::Sending } else { BenchPhase::Receiving }),
             awaits_accept,
-            out: Outbox::default(),
-            events: std::collections::VecDeque::new(),
             filler: sends.then(|| Filler::new(spec.stop)),
-            backlog: Backlog::new(),
-            is_paused: false,
-            bytes: 0,
-            first: None,
-            last: None,
-            sender: None,
-            receiver: None,
+            ..BenchState::default()
         };
         Self { decoder: Decoder::default(), state }
     }
@@ -235,14 +228,14 @@ impl BenchState {
     }
 
     fn on_frame(&mut self, kind: FrameKind, body: &[u8]) -> Result<(), SessionError> {
+        if self.awaits_accept {
+            Accept::awaited(kind, body)?;
+            self.awaits_accept = false;
+            self.events.push_back(BenchEvent::Accepted);
+            return Ok(());
+        }
         match (kind, self.course.phase()) {
             (FrameKind::Abort, _) => return Err(received_abort(body)),
-            (FrameKind::Accept, _) if self.awaits_accept => {
-                Accept::decode(body)?;
-                self.awaits_accept = false;
-                self.events.push_back(BenchEvent::Accepted);
-            }
-            _ if self.awaits_accept => return Err(SessionError::NotFarhaul),
             (FrameKind::End, Some(BenchPhase::Receiving)) => {
                 self.sender = Some(self.all_of(decode_whole(kind, body, Figures::decode)?)?);
                 self.want_figures();

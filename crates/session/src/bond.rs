@@ -20,11 +20,10 @@ mod reassembly;
 mod tests;
 
 use crate::error::{SessionError, Violation};
-use crate::field::{Fields, Malformed};
+use crate::field::Malformed;
 use crate::frame_kind::FrameKind;
 use crate::framing::{Decoder, Piece};
 use crate::handshake::{Accept, Open};
-use crate::refusal::received_abort;
 use crate::request::Request;
 use crate::request::flows::{Bonding, Join, MAX_FLOWS, Token};
 
@@ -80,9 +79,8 @@ impl JoinAnswer {
         let mut rest = bytes;
         let joined = match self.decoder.next(&mut rest)? {
             None => false,
-            Some(Piece::Frame(FrameKind::Accept, body)) => Accept::decode(body).map(|_| true)?,
-            Some(Piece::Frame(FrameKind::Abort, body)) => return Err(received_abort(body)),
-            Some(_) => return Err(SessionError::NotFarhaul),
+            Some(Piece::Frame(kind, body)) => Accept::awaited(kind, body).map(|_| true)?,
+            Some(Piece::Data(_)) => return Err(SessionError::NotFarhaul),
         };
         Ok((bytes.len() - rest.len(), joined))
     }
@@ -135,22 +133,19 @@ impl Record {
     /// # Errors
     /// There is no such record.
     pub fn from_bytes(bytes: [u8; BLOCK_HEADER]) -> Result<Self, Violation> {
-        let bad = |reason: Malformed| reason.in_frame(FrameKind::Data);
-        let mut fields = Fields::new(&bytes);
-        (|| {
-            let kind = fields.u8().map_err(bad)?;
-            let len = usize::try_from(fields.u32().map_err(bad)?).unwrap_or(usize::MAX);
-            let offset = fields.u64().map_err(bad)?;
-            match kind {
-                BLOCK if !(1..=MAX_BLOCK).contains(&len) => Err(bad(Malformed::Value("length of a block"))),
-                BLOCK if offset.checked_add(len as u64).is_none() => Err(bad(Malformed::Value("offset of a block"))),
-                BLOCK => Ok(Self::Block { offset, len }),
-                TOTAL if len <= usize::from(MAX_FLOWS) => Ok(Self::Total { total: offset, flows: len }),
-                READY if len == 0 && offset == 0 => Ok(Self::Ready),
-                TOTAL | READY => Err(bad(Malformed::Trailing)),
-                other => Err(Violation::UnknownFrame(other)),
-            }
-        })()
+        let [kind, a, b, c, d, offset @ ..] = bytes;
+        let len = usize::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(usize::MAX);
+        let offset = u64::from_be_bytes(offset);
+        let bad = |reason: Malformed| Err(reason.in_frame(FrameKind::Data));
+        match kind {
+            BLOCK if !(1..=MAX_BLOCK).contains(&len) => bad(Malformed::Value("length of a block")),
+            BLOCK if offset.checked_add(len as u64).is_none() => bad(Malformed::Value("offset of a block")),
+            BLOCK => Ok(Self::Block { offset, len }),
+            TOTAL if len <= usize::from(MAX_FLOWS) => Ok(Self::Total { total: offset, flows: len }),
+            READY if len == 0 && offset == 0 => Ok(Self::Ready),
+            TOTAL | READY => bad(Malformed::Trailing),
+            other => Err(Violation::UnknownFrame(other)),
+        }
     }
 }
 

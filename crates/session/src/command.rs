@@ -23,7 +23,7 @@
 mod tests;
 
 use crate::error::{SessionError, Violation};
-use crate::field::{Fields, Malformed};
+use crate::field::{Fields, Malformed, numbered};
 use crate::frame_kind::FrameKind;
 use crate::framing::{Decoder, HEADER_LEN, Piece, decode_whole, header, put_frame};
 use crate::handshake::{Accept, Open};
@@ -167,14 +167,13 @@ impl Rules {
 
     fn on_frame<'a>(&mut self, kind: FrameKind, body: &'a [u8]) -> Result<CommandEvent<'a>, SessionError> {
         let from_command = self.peer == Peer::Accepting;
+        if self.awaits_accept {
+            Accept::awaited(kind, body)?;
+            self.awaits_accept = false;
+            return Ok(CommandEvent::Accepted);
+        }
         match kind {
             FrameKind::Abort => Err(received_abort(body)),
-            FrameKind::Accept if self.awaits_accept => {
-                Accept::decode(body)?;
-                self.awaits_accept = false;
-                Ok(CommandEvent::Accepted)
-            }
-            _ if self.awaits_accept => Err(SessionError::NotFarhaul),
             FrameKind::Stderr if from_command => {
                 self.check_open(StandardStream::Error, kind)?;
                 match body {
@@ -256,12 +255,7 @@ impl StandardStream {
     }
 
     fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
-        match fields.u8()? {
-            0 => Ok(Self::Input),
-            1 => Ok(Self::Output),
-            2 => Ok(Self::Error),
-            _ => Err(Malformed::Value("stream")),
-        }
+        numbered(&[Self::Input, Self::Output, Self::Error], fields.u8()?, "stream")
     }
 }
 

@@ -13,6 +13,12 @@ pub(crate) enum Course<P> {
     Failed(SessionError),
 }
 
+impl<P: Default> Default for Course<P> {
+    fn default() -> Self {
+        Self::At(P::default())
+    }
+}
+
 impl<P: Copy + PartialEq> Course<P> {
     pub(crate) fn is_at(&self, phase: P) -> bool {
         self.phase() == Some(phase)

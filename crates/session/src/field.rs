@@ -1,6 +1,6 @@
 //! Fields of frame bodies: big-endian numbers and counted bytes, read with bounds checks.
 
-use crate::path_rules::{Component, PathError, RelPath};
+use crate::path_rules::{Component, MAX_PATH, PathError, RelPath};
 
 /// The fault in a frame's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +62,15 @@ impl<'a> Fields<'a> {
         Ok(i64::from_be_bytes(self.array()?))
     }
 
+    /// Bytes with their number in front, at most as many as a path has.
+    pub(crate) fn counted(&mut self) -> Result<&'a [u8], Malformed> {
+        let length = usize::from(self.u16()?);
+        if length > MAX_PATH {
+            return Err(PathError::PathTooLong.into());
+        }
+        self.bytes(length)
+    }
+
     /// A path: the number of its components, then length and bytes of each.
     pub(crate) fn path(&mut self) -> Result<RelPath, Malformed> {
         let mut path = RelPath::root();
@@ -81,4 +90,19 @@ impl<'a> Fields<'a> {
     pub(crate) const fn end(&self) -> Result<(), Malformed> {
         if self.rest.is_empty() { Ok(()) } else { Err(Malformed::Trailing) }
     }
+}
+
+/// The value with this number: `all` stand in the order of their numbers, from 0.
+pub(crate) fn numbered<T: Copy>(all: &[T], number: u8, what: &'static str) -> Result<T, Malformed> {
+    all.get(usize::from(number)).copied().ok_or(Malformed::Value(what))
+}
+
+/// Appends bytes with their number in front.
+///
+/// # Panics
+/// They are more than a path has.
+pub(crate) fn put_counted(out: &mut Vec<u8>, bytes: &[u8]) {
+    let length = u16::try_from(bytes.len()).expect("paths, names and cursors are at most 4096 bytes");
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(bytes);
 }

@@ -11,6 +11,7 @@ use crate::error::SessionError;
 use crate::field::{Fields, Malformed};
 use crate::frame_kind::FrameKind;
 use crate::framing::{Decoder, Piece, put_frame};
+use crate::refusal::received_abort;
 use crate::request::Request;
 use crate::request::flows::{BONDING, Bonding};
 use crate::sender_request::{SenderRequest, SenderSettings};
@@ -192,8 +193,20 @@ impl Accept {
         });
     }
 
+    /// The answer to this side's OPEN, which is the peer's first frame.
+    ///
+    /// # Errors
+    /// The peer refuses the request, or speaks another protocol or version.
+    pub(crate) fn awaited(kind: FrameKind, body: &[u8]) -> Result<Self, SessionError> {
+        match kind {
+            FrameKind::Accept => Self::decode(body),
+            FrameKind::Abort => Err(received_abort(body)),
+            _ => Err(SessionError::NotFarhaul),
+        }
+    }
+
     /// Ignores bytes after the last field, which belong to later versions.
-    pub(crate) fn decode(body: &[u8]) -> Result<Self, SessionError> {
+    fn decode(body: &[u8]) -> Result<Self, SessionError> {
         let mut fields = Fields::new(body);
         let accept =
             (|| Ok(Self { version: fields.u16()?, capabilities: Capabilities(fields.u64()?), credit: fields.u64()? }))(

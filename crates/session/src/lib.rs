@@ -122,12 +122,13 @@ pub use scratch::{Records, Scratch};
 pub use sender_request::{SenderRequest, SenderRequests, SenderSettings, Unable};
 pub use service::{
     Answer, Existing, FileClient, FileInfo, FileRange, FileRequest, FileServer, FileVersion, Files, Finished, ListPage,
-    ListTree, ListedDirectory, ListedEntry, MAX_PUTS, MAX_REQUESTS, MakeDirectory, MemoryFiles, MemoryReading,
-    MemoryWork, MemoryWriting, Move, NodeKind, Progressing, Put, ReadFrom, ReadRange, Remove, Removing, ReplyEvent,
-    RequestId, ServicePath, ServiceTotals, TreeCursor, TreePage, Written,
+    ListTree, ListedDirectory, ListedEntry, MAX_PUTS, MAX_REQUESTS, MakeDirectory, Move, NodeKind, Progressing, Put,
+    ReadFrom, ReadRange, Remove, Removing, ReplyEvent, RequestId, ServicePath, ServiceTotals, TreeCursor, TreePage,
+    Written,
 };
+#[cfg(any(test, feature = "testing"))]
+pub use service::{MemoryFiles, MemoryReading, MemoryWork, MemoryWriting};
 pub use shard::{NoShard, Shard};
-pub use store::{
-    Change, Chunk, Commit, Ending, KnownChunk, Leftover, Made, MemoryFile, MemorySource, MemoryStore, Next, Source,
-    Store, Verdict,
-};
+pub use store::{Change, Chunk, Commit, Ending, KnownChunk, Leftover, Made, Next, Source, Store, Verdict};
+#[cfg(any(test, feature = "testing"))]
+pub use store::{MemoryFile, MemorySource, MemoryStore};

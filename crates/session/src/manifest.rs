@@ -7,7 +7,7 @@ mod properties;
 
 use std::fmt;
 
-use crate::field::{Fields, Malformed};
+use crate::field::{Fields, Malformed, numbered, put_counted};
 use crate::path_rules::{Component, PathError, RelPath, escape};
 
 pub use properties::{Attribute, MAX_ATTRIBUTES, Owner, Properties};
@@ -25,17 +25,17 @@ const NANOS_PER_SECOND: u32 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(pub u64);
 
-/// The kind of an entry.
+/// The kind of an entry, with its number in frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file. Its bytes and digest follow.
-    File,
+    File = 0,
     /// A directory. Its entries follow.
-    Directory,
+    Directory = 1,
     /// A symbolic link. Its [`Properties`] have the target.
-    Symlink,
+    Symlink = 2,
     /// One more name of a file that came before. Its [`Properties`] tell which one.
-    HardLink,
+    HardLink = 3,
 }
 
 /// A modification time since 1970 in UTC. Earlier times have negative seconds.
@@ -45,6 +45,18 @@ pub struct Mtime {
     pub seconds: i64,
     /// Additional nanoseconds, 0 to 999 999 999.
     pub nanos: u32,
+}
+
+impl Mtime {
+    pub(crate) fn encode(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.seconds.to_be_bytes());
+        out.extend_from_slice(&self.nanos.to_be_bytes());
+    }
+
+    pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+        let time = Self { seconds: fields.i64()?, nanos: fields.u32()? };
+        if time.nanos < NANOS_PER_SECOND { Ok(time) } else { Err(Malformed::Value("nanoseconds")) }
+    }
 }
 
 /// One entry of a tree.
@@ -98,16 +110,10 @@ impl Entry {
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.push(match self.kind {
-            EntryKind::File => 0,
-            EntryKind::Directory => 1,
-            EntryKind::Symlink => 2,
-            EntryKind::HardLink => 3,
-        });
+        out.push(self.kind as u8);
         out.extend_from_slice(&(self.mode & MODE_MASK).to_be_bytes());
         out.extend_from_slice(&self.size.to_be_bytes());
-        out.extend_from_slice(&self.mtime.seconds.to_be_bytes());
-        out.extend_from_slice(&self.mtime.nanos.to_be_bytes());
+        self.mtime.encode(out);
         self.path.encode(out);
         if let Some(properties) = &self.properties {
             properties.encode(out);
@@ -116,22 +122,14 @@ impl Entry {
 
     pub(crate) fn decode(body: &[u8]) -> Result<Self, Malformed> {
         let mut fields = Fields::new(body);
-        let kind = match fields.u8()? {
-            0 => EntryKind::File,
-            1 => EntryKind::Directory,
-            2 => EntryKind::Symlink,
-            3 => EntryKind::HardLink,
-            _ => return Err(Malformed::Value("kind of entry")),
-        };
+        let kinds = [EntryKind::File, EntryKind::Directory, EntryKind::Symlink, EntryKind::HardLink];
+        let kind = numbered(&kinds, fields.u8()?, "kind of entry")?;
         let mode = fields.u32()? & MODE_MASK;
         let size = fields.u64()?;
         if kind != EntryKind::File && size != 0 {
             return Err(Malformed::Value("size of an entry without content"));
         }
-        let mtime = Mtime { seconds: fields.i64()?, nanos: fields.u32()? };
-        if mtime.nanos >= NANOS_PER_SECOND {
-            return Err(Malformed::Value("nanoseconds"));
-        }
+        let mtime = Mtime::decode(&mut fields)?;
         let path = fields.path()?;
         let properties = if fields.end().is_err() { Some(Box::new(Properties::decode(&mut fields)?)) } else { None };
         fields.end()?;
@@ -197,16 +195,11 @@ impl ShownPath {
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&u16::try_from(self.0.len()).expect("cut to MAX").to_be_bytes());
-        out.extend_from_slice(&self.0);
+        put_counted(out, &self.0);
     }
 
     pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
-        let length = usize::from(fields.u16()?);
-        if length > Self::MAX {
-            return Err(Malformed::Path(PathError::PathTooLong));
-        }
-        Ok(Self(fields.bytes(length)?.to_vec()))
+        Ok(Self(fields.counted()?.to_vec()))
     }
 }
 

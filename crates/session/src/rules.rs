@@ -2,7 +2,7 @@
 
 use farhaul_units::Duration;
 
-use crate::field::{Fields, Malformed};
+use crate::field::{Fields, Malformed, numbered};
 use crate::shard::Shard;
 
 /// Longest filter in bytes: a pattern as long as a path, and its sign.
@@ -91,13 +91,13 @@ impl Kept {
 pub enum Skip {
     /// Those of the same size and time.
     #[default]
-    SizeTime,
+    SizeTime = 0,
     /// Those of the same content, which both sides read.
-    Digest,
+    Digest = 1,
     /// All that exist.
-    Exists,
+    Exists = 2,
     /// None.
-    Never,
+    Never = 3,
 }
 
 /// When files are made to survive a crash.
@@ -105,11 +105,11 @@ pub enum Skip {
 pub enum Sync {
     /// Before they get their final names.
     #[default]
-    File,
+    File = 0,
     /// The system decides.
-    Never,
+    Never = 1,
     /// Also each chunk before it is noted as arrived.
-    Chunk,
+    Chunk = 2,
 }
 
 const DRY_RUN: u16 = 1;
@@ -153,18 +153,8 @@ impl Rules {
         let flags = flags.iter().filter(|(_, set)| *set).fold(0, |all, (flag, _)| all | flag);
         out.push(kept);
         out.extend_from_slice(&flags.to_be_bytes());
-        let skip = match self.skip {
-            Skip::SizeTime => 0,
-            Skip::Digest => 1,
-            Skip::Exists => 2,
-            Skip::Never => 3,
-        };
-        out.push(skip | if self.shard.is_some() { HAS_SHARD } else { 0 });
-        out.push(match self.sync {
-            Sync::File => 0,
-            Sync::Never => 1,
-            Sync::Chunk => 2,
-        });
+        out.push(self.skip as u8 | if self.shard.is_some() { HAS_SHARD } else { 0 });
+        out.push(self.sync as u8);
         out.extend_from_slice(&self.delete.unwrap_or(0).to_be_bytes());
         out.extend_from_slice(&u16::try_from(self.filters.len()).unwrap_or(u16::MAX).to_be_bytes());
         for filter in self.filters.iter().take(usize::from(u16::MAX)) {
@@ -197,19 +187,9 @@ impl Rules {
         let flags = fields.u16()?;
         let skip = fields.u8()?;
         let has_shard = skip & HAS_SHARD != 0;
-        let skip = match skip & !HAS_SHARD {
-            0 => Skip::SizeTime,
-            1 => Skip::Digest,
-            2 => Skip::Exists,
-            3 => Skip::Never,
-            _ => return Err(Malformed::Value("skip rule")),
-        };
-        let sync = match fields.u8()? {
-            0 => Sync::File,
-            1 => Sync::Never,
-            2 => Sync::Chunk,
-            _ => return Err(Malformed::Value("sync rule")),
-        };
+        let skips = [Skip::SizeTime, Skip::Digest, Skip::Exists, Skip::Never];
+        let skip = numbered(&skips, skip & !HAS_SHARD, "skip rule")?;
+        let sync = numbered(&[Sync::File, Sync::Never, Sync::Chunk], fields.u8()?, "sync rule")?;
         let most = fields.u64()?;
         let mut filters = Vec::new();
         for _ in 0..fields.u16()? {

@@ -104,9 +104,11 @@ impl Records {
 }
 
 /// A file in memory, for tests and for stores in memory.
+#[cfg(any(test, feature = "testing"))]
 #[derive(Debug, Default)]
 pub(crate) struct MemoryScratch(Vec<u8>);
 
+#[cfg(any(test, feature = "testing"))]
 impl Scratch for MemoryScratch {
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), Failure> {
         let from = usize::try_from(offset).unwrap_or(usize::MAX);

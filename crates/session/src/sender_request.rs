@@ -89,8 +89,8 @@ impl Unable {
     }
 
     pub(crate) fn in_capabilities(capabilities: Capabilities) -> Self {
-        let (rate, background) = (Capabilities::NO_RATE, Capabilities::NO_BACKGROUND);
-        Self { rate: capabilities.has(rate), background: capabilities.has(background) }
+        let has = |capability| capabilities.has(capability);
+        Self { rate: has(Capabilities::NO_RATE), background: has(Capabilities::NO_BACKGROUND) }
     }
 
     /// Whether it is anything.

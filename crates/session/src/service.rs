@@ -31,7 +31,10 @@
 mod answer;
 mod client;
 mod files;
+mod flow_control;
 mod hasher;
+mod limits;
+#[cfg(any(test, feature = "testing"))]
 mod memory;
 mod request;
 mod server;
@@ -39,29 +42,14 @@ mod server;
 mod tests;
 mod tree;
 
-use crate::capabilities::Capabilities;
-
 pub use answer::{Answer, FileInfo, FileRange, FileVersion, ListPage, ListedEntry, NodeKind, Written};
 pub use client::{FileClient, ReplyEvent, RequestId};
 pub use files::{Files, Finished, Progressing};
+pub use limits::{MAX_PUTS, MAX_REQUESTS};
+#[cfg(any(test, feature = "testing"))]
 pub use memory::{MemoryFiles, MemoryReading, MemoryWork, MemoryWriting};
 pub use request::{
     Existing, FileRequest, MakeDirectory, Move, Put, ReadFrom, ReadRange, Remove, Removing, ServicePath,
 };
 pub use server::{FileServer, ServiceTotals};
 pub use tree::{ListTree, ListedDirectory, TreeCursor, TreePage};
-
-/// Most requests of a client that have no answer yet. With 1 MiB each, this many reads fill a path of 10 Gbit/s and 100 ms.
-pub const MAX_REQUESTS: usize = 128;
-/// Most puts of a client at a time. Each has a file and its directory open on the server. A few would hide the time of its disk, but
-/// programs hold files open while they write others.
-pub const MAX_PUTS: usize = 32;
-/// The same with a server that does not offer [`Capabilities::MANY_PUTS`].
-const FEW_PUTS: usize = 8;
-/// Bytes of blocks that a side may send ahead of what the other one has taken. Neither side holds that much: a server writes on
-/// arrival, and a client has room for what it requests. As for copies.
-const WINDOW: u64 = 256 << 20;
-/// What both sides may add to answers, and what a server takes.
-const OFFERED: Capabilities = Capabilities::OWNERS.and(Capabilities::CHANGE_TIMES).and(Capabilities::MANY_PUTS);
-/// A grant is sent once it is worth this part of the window.
-const GRANT_PART: u64 = 8;

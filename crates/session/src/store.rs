@@ -21,12 +21,13 @@
 //! | [`make_dir`](Store::make_dir), its entries, [`finish_dir`](Store::finish_dir) | directory; not finished if the session breaks off |
 //! | [`make_symlink`](Store::make_symlink), [`make_hard_link`](Store::make_hard_link) | link |
 
+#[cfg(any(test, feature = "testing"))]
 mod memory;
 
 use std::ops::Range;
 
 use crate::failure::{FailCode, Failure};
-use crate::field::{Fields, Malformed};
+use crate::field::{Fields, Malformed, numbered};
 use crate::figures::Figures;
 use crate::integrity::{ChunkDigest, Digest};
 use crate::manifest::{Entry, EntryId, ShownPath, Stamp};
@@ -34,6 +35,7 @@ use crate::name_list::NameList;
 use crate::path_rules::RelPath;
 use crate::scratch::Scratch;
 
+#[cfg(any(test, feature = "testing"))]
 pub use memory::{MemoryFile, MemorySource, MemoryStore};
 
 /// What a copy changes of an entry at the target.
@@ -41,13 +43,13 @@ pub use memory::{MemoryFile, MemorySource, MemoryStore};
 pub enum Change {
     /// Nothing.
     #[default]
-    None,
+    None = 0,
     /// Mode, times, owner or attributes.
-    Properties,
+    Properties = 1,
     /// The content, or the target of a link.
-    Content,
+    Content = 2,
     /// It did not exist.
-    New,
+    New = 3,
 }
 
 impl Change {
@@ -61,23 +63,8 @@ impl Change {
         if self.keeps_content() { Self::Content } else { self }
     }
 
-    pub(crate) const fn to_wire(self) -> u8 {
-        match self {
-            Self::None => 0,
-            Self::Properties => 1,
-            Self::Content => 2,
-            Self::New => 3,
-        }
-    }
-
     pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
-        Ok(match fields.u8()? {
-            0 => Self::None,
-            1 => Self::Properties,
-            2 => Self::Content,
-            3 => Self::New,
-            _ => return Err(Malformed::Value("kind of change")),
-        })
+        numbered(&[Self::None, Self::Properties, Self::Content, Self::New], fields.u8()?, "kind of change")
     }
 }
 

@@ -12,7 +12,7 @@ const SPAN_PART: u32 = 2;
 const SHORTEST_SPAN: Duration = Duration::from_millis(10);
 
 /// The bytes that have left, and their rate.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Backlog {
     /// `None` for a driver that does not know it.
     left: Option<u64>,
@@ -24,10 +24,6 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    pub(super) const fn new() -> Self {
-        Self { left: None, begun: Instant::ZERO, marks: [(Instant::ZERO, 0); 2], rate: 0.0 }
-    }
-
     /// Since the start, `left` bytes have left.
     pub(super) fn sample(&mut self, now: Instant, left: u64) {
         if self.left.is_none() {

@@ -72,7 +72,7 @@ pub struct FileReceiver {
     state: RecvState,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct RecvState {
     course: Course<RecvPhase>,
     /// The answer to this side's OPEN is missing.
@@ -120,8 +120,9 @@ struct RecvState {
     peer: Option<Figures>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum RecvPhase {
+    #[default]
     Receiving,
     /// END has arrived, and commits or repairs are in progress.
     Ended,
@@ -296,36 +297,8 @@ impl FileReceiver {
 
 impl RecvState {
     fn new(limits: ReceiveLimits, awaits_accept: bool) -> Self {
-        Self {
-            course: Course::At(RecvPhase::Receiving),
-            awaits_accept,
-            limits,
-            wanted: None,
-            keep: Kept::default(),
-            dry_run: false,
-            out: Outbox::default(),
-            events: VecDeque::new(),
-            open: OpenDirectories::default(),
-            directories: Directories::default(),
-            pending: BTreeMap::new(),
-            later: VecDeque::new(),
-            first_names: FirstNames::default(),
-            content: None,
-            committing: BTreeMap::new(),
-            may_delete: false,
-            entries: 0,
-            skipped: 0,
-            received: 0,
-            spared: 0,
-            work: 0,
-            repairing: 0,
-            known: 0,
-            granted: limits.window.max(INITIAL_CREDIT),
-            stored: 0,
-            totals: Totals::default(),
-            compared: 0,
-            peer: None,
-        }
+        let granted = limits.window.max(INITIAL_CREDIT);
+        Self { awaits_accept, limits, granted, ..Self::default() }
     }
 
     const fn obey(&mut self, rules: &Rules) {

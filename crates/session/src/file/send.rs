@@ -14,7 +14,7 @@ use crate::course::Course;
 use crate::error::{Abort, SessionError, Violation};
 use crate::figures::Figures;
 use crate::frame_kind::FrameKind;
-use crate::framing::{Decoder, HEADER_LEN, Piece};
+use crate::framing::{Decoder, Piece};
 use crate::handshake::{Accept, INITIAL_CREDIT, Open};
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, OpenDirectories};
@@ -59,7 +59,7 @@ pub struct FileSender {
     state: SendState,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct SendState {
     course: Course<SendPhase>,
     /// The answer to this side's OPEN is missing.
@@ -117,17 +117,19 @@ struct SendState {
     scratch: Vec<u8>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum SendPhase {
+    #[default]
     Sending,
     /// END is queued, and answers are missing.
     Ended,
 }
 
 /// The list of names of a pull.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Names {
     /// There is none, or the source has it.
+    #[default]
     None,
     Incomplete(NameListBuilder),
     Complete(NameList),
@@ -299,41 +301,7 @@ impl FileSender {
 
 impl SendState {
     fn new(awaits_accept: bool) -> Self {
-        Self {
-            course: Course::At(SendPhase::Sending),
-            awaits_accept,
-            names: Names::None,
-            out: Buffer::new(HEADER_LEN + BLOCK),
-            events: VecDeque::new(),
-            open: OpenDirectories::default(),
-            pending: BTreeMap::new(),
-            waiting: Unanswered::default(),
-            unanswered: 0,
-            given_up: BTreeSet::new(),
-            is_heard: false,
-            unasked: VecDeque::new(),
-            wanted: VecDeque::new(),
-            repairs: Repairs::new(),
-            current: None,
-            forgotten: Vec::new(),
-            between: 0,
-            is_walked: false,
-            allows_changes: false,
-            compares_only: false,
-            entries: 0,
-            skipped: 0,
-            expected: Some((0, 0)),
-            sent: 0,
-            spared: 0,
-            work: 0,
-            claimed: BTreeSet::new(),
-            granted: INITIAL_CREDIT,
-            stored: 0,
-            totals: Totals::default(),
-            compared: 0,
-            peer: None,
-            scratch: Vec::new(),
-        }
+        Self { awaits_accept, expected: Some((0, 0)), granted: INITIAL_CREDIT, ..Self::default() }
     }
 
     fn obey(&mut self, rules: &Rules) {

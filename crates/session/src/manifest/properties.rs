@@ -1,7 +1,7 @@
 //! Properties of an entry besides kind, size, mode and time, for copies that keep them.
 
 use super::EntryId;
-use crate::field::{Fields, Malformed};
+use crate::field::{Fields, Malformed, put_counted};
 use crate::path_rules::MAX_PATH;
 
 /// Most bytes of the extended attributes of one entry, names included. Linux permits 64 KiB for one value (xattr(7)).
@@ -94,8 +94,7 @@ impl Properties {
         }
         if !self.link_target.is_empty() {
             let target = &self.link_target[..self.link_target.len().min(MAX_PATH)];
-            out.extend_from_slice(&u16::try_from(target.len()).expect("cut to MAX_PATH").to_be_bytes());
-            out.extend_from_slice(target);
+            put_counted(out, target);
         }
         if let Some(EntryId(id)) = self.first_name {
             out.extend_from_slice(&id.to_be_bytes());

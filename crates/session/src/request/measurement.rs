@@ -2,7 +2,7 @@
 
 use farhaul_units::Duration;
 
-use crate::field::{Fields, Malformed};
+use crate::field::{Fields, Malformed, numbered};
 
 /// The parameters of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +17,9 @@ pub struct BenchSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the connecting to the accepting side.
-    Forward,
+    Forward = 0,
     /// From the accepting to the connecting side (`--reverse`).
-    Reverse,
+    Reverse = 1,
 }
 
 /// When a measurement ends.
@@ -33,10 +33,7 @@ pub enum Stop {
 
 impl BenchSpec {
     pub(crate) fn encode(self, out: &mut Vec<u8>) {
-        out.push(match self.direction {
-            Direction::Forward => 0,
-            Direction::Reverse => 1,
-        });
+        out.push(self.direction as u8);
         let (unit, amount) = match self.stop {
             Stop::After(duration) => (0, u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)),
             Stop::Bytes(bytes) => (1, bytes),
@@ -47,11 +44,7 @@ impl BenchSpec {
 
     pub(crate) fn decode(body: &[u8]) -> Result<Self, Malformed> {
         let mut fields = Fields::new(body);
-        let direction = match fields.u8()? {
-            0 => Direction::Forward,
-            1 => Direction::Reverse,
-            _ => return Err(Malformed::Value("direction")),
-        };
+        let direction = numbered(&[Direction::Forward, Direction::Reverse], fields.u8()?, "direction")?;
         let unit = fields.u8()?;
         let amount = fields.u64()?;
         let stop = match unit {

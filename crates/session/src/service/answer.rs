@@ -1,12 +1,11 @@
 //! Answers of the file service.
 
 use crate::capabilities::Capabilities;
-use crate::field::{Fields, Malformed};
+use crate::field::{Fields, Malformed, numbered, put_counted};
 use crate::integrity::Digest;
 use crate::manifest::{Mtime, Owner, Stamp};
 use crate::path_rules::Component;
 
-use super::request::{counted_bytes, put_bytes, put_time, read_time};
 use super::tree::TreePage;
 
 /// An answer to a request that succeeded.
@@ -35,13 +34,13 @@ pub enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NodeKind {
     /// A regular file.
-    File,
+    File = 0,
     /// A directory.
-    Directory,
+    Directory = 1,
     /// A symbolic link.
-    Link,
+    Link = 2,
     /// A device, pipe or socket.
-    Other,
+    Other = 3,
 }
 
 /// The properties of an entry.
@@ -145,15 +144,15 @@ impl RangeEnd {
         out.extend_from_slice(&self.length.to_be_bytes());
         out.extend_from_slice(self.digest.as_bytes());
         out.extend_from_slice(&stamp.size.to_be_bytes());
-        put_time(out, stamp.mtime);
-        ctime.into_iter().for_each(|ctime| put_time(out, ctime));
+        stamp.mtime.encode(out);
+        ctime.into_iter().for_each(|ctime| ctime.encode(out));
     }
 
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
         let (flags, offset, length) = (fields.u8()?, fields.u64()?, fields.u64()?);
         let digest = Digest::from_bytes(fields.array()?);
-        let stamp = Stamp { size: fields.u64()?, mtime: read_time(fields)? };
-        let ctime = (flags & ENDS_WITH_CTIME != 0).then(|| read_time(fields)).transpose()?;
+        let stamp = Stamp { size: fields.u64()?, mtime: Mtime::decode(fields)? };
+        let ctime = (flags & ENDS_WITH_CTIME != 0).then(|| Mtime::decode(fields)).transpose()?;
         let version = FileVersion { stamp, ctime };
         Ok(Self { offset, length, digest, version, at_end: flags & AT_END != 0, changed: flags & CHANGED != 0 })
     }
@@ -166,63 +165,53 @@ impl FileInfo {
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        out.push(match self.kind {
-            NodeKind::File => 0,
-            NodeKind::Directory => 1,
-            NodeKind::Link => 2,
-            NodeKind::Other => 3,
-        });
+        out.push(self.kind as u8);
         let has_owner = if self.owner.is_some() { HAS_OWNER } else { 0 };
         let has_ctime = if self.ctime.is_some() { HAS_CTIME } else { 0 };
         out.extend_from_slice(&(self.mode & MODE | has_owner | has_ctime).to_be_bytes());
         out.extend_from_slice(&self.size.to_be_bytes());
-        put_time(out, self.mtime);
+        self.mtime.encode(out);
         if self.kind == NodeKind::Link {
-            put_bytes(out, self.target.as_deref().unwrap_or_default());
+            put_counted(out, self.target.as_deref().unwrap_or_default());
         }
         if let Some(owner) = &self.owner {
             owner.encode(out);
         }
-        self.ctime.into_iter().for_each(|ctime| put_time(out, ctime));
+        self.ctime.into_iter().for_each(|ctime| ctime.encode(out));
     }
 
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
-        let kind = match fields.u8()? {
-            0 => NodeKind::File,
-            1 => NodeKind::Directory,
-            2 => NodeKind::Link,
-            3 => NodeKind::Other,
-            _ => return Err(Malformed::Value("kind of entry")),
-        };
-        let (mode, size, mtime) = (fields.u32()?, fields.u64()?, read_time(fields)?);
-        let target = (kind == NodeKind::Link).then(|| counted_bytes(fields).map(<[u8]>::to_vec)).transpose()?;
+        let kinds = [NodeKind::File, NodeKind::Directory, NodeKind::Link, NodeKind::Other];
+        let kind = numbered(&kinds, fields.u8()?, "kind of entry")?;
+        let (mode, size, mtime) = (fields.u32()?, fields.u64()?, Mtime::decode(fields)?);
+        let target = (kind == NodeKind::Link).then(|| fields.counted().map(<[u8]>::to_vec)).transpose()?;
         let owner = (mode & HAS_OWNER != 0).then(|| Owner::decode(fields)).transpose()?;
-        let ctime = (mode & HAS_CTIME != 0).then(|| read_time(fields)).transpose()?;
+        let ctime = (mode & HAS_CTIME != 0).then(|| Mtime::decode(fields)).transpose()?;
         Ok(Self { kind, size, mode: mode & MODE, mtime, ctime, target, owner })
     }
 }
 
 impl ListedEntry {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        put_bytes(out, self.name.as_bytes());
+        put_counted(out, self.name.as_bytes());
         self.info.encode(out);
     }
 
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
-        let name = Component::new(counted_bytes(fields)?)?;
+        let name = Component::new(fields.counted()?)?;
         Ok(Self { name, info: FileInfo::decode(fields)? })
     }
 }
 
 impl ListPage {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        put_bytes(out, &self.next);
+        put_counted(out, &self.next);
         self.entries.iter().for_each(|entry| entry.encode(out));
     }
 
     /// A page whose names do not ascend would let a server send a client in circles.
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
-        let mut page = Self { entries: Vec::new(), next: counted_bytes(fields)?.to_vec() };
+        let mut page = Self { entries: Vec::new(), next: fields.counted()?.to_vec() };
         while fields.end().is_err() {
             let entry = ListedEntry::decode(fields)?;
             if page.entries.last().is_some_and(|last| last.name >= entry.name) {
@@ -235,6 +224,20 @@ impl ListPage {
 }
 
 impl Answer {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Info(info) => info.encode(out),
+            Self::Page(page) => page.encode(out),
+            Self::Written(written) => written.encode(out),
+            Self::Made(is_new) => out.push(u8::from(*is_new)),
+            Self::Removed(count) => out.extend_from_slice(&count.to_be_bytes()),
+            // Its records went before it.
+            Self::Tree(page) => page.encode_end(out),
+            // The bytes of a range went before it, and its end is encoded by itself.
+            Self::Renamed | Self::Range(_) => {}
+        }
+    }
+
     /// The same without what clients of earlier versions cannot read.
     pub(super) fn for_client(mut self, offered: Capabilities) -> Self {
         match &mut self {

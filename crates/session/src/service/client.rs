@@ -16,11 +16,11 @@ use crate::refusal::{put_abort, received_abort};
 use crate::request::Request;
 
 use super::answer::{Answer, FileInfo, FileRange, ListPage, RangeEnd, Written};
+use super::flow_control::FlowControl;
 use super::hasher::Hasher;
+use super::limits::{FEW_PUTS, MAX_PUTS, MAX_REQUESTS, OFFERED};
 use super::request::{FileRequest, ReadFrom};
-use super::server::numbered;
 use super::tree::TreePage;
-use super::{FEW_PUTS, GRANT_PART, MAX_PUTS, MAX_REQUESTS, OFFERED, WINDOW};
 
 /// The number of a request in its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,12 +58,7 @@ struct ClientState {
     next: u32,
     /// Most puts at a time.
     most_puts: usize,
-    /// Bytes of blocks that arrived, and the limit that this side has set.
-    received: u64,
-    granted: u64,
-    /// Bytes of blocks that left, and the limit that the server has set.
-    sent: u64,
-    credit: u64,
+    flow: FlowControl,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +112,6 @@ impl Default for FileClient {
 impl FileClient {
     /// A client that connects. The opening frame is pending at once.
     pub fn connect() -> Self {
-        let granted = WINDOW.max(INITIAL_CREDIT);
         let state = ClientState {
             course: Course::At(ClientPhase::AwaitsAccept),
             out: Outbox::default(),
@@ -125,31 +119,72 @@ impl FileClient {
             open: BTreeMap::new(),
             next: 0,
             most_puts: FEW_PUTS,
-            received: 0,
-            granted,
-            sent: 0,
-            credit: INITIAL_CREDIT,
+            flow: FlowControl::new(INITIAL_CREDIT),
         };
         let mut client = Self { decoder: Decoder::default(), state };
-        Open::new(Request::Files, granted).offering(OFFERED).put(client.state.out.bytes());
+        Open::new(Request::Files, client.state.flow.granted).offering(OFFERED).put(client.state.out.bytes());
         client
     }
 
     /// Makes a request; `None` while as many as allowed have no answer, or as many puts, or the session ends.
     pub fn request(&mut self, request: &FileRequest) -> Option<RequestId> {
-        self.state.request(request)
+        let state = &mut self.state;
+        let puts = || state.open.values().filter(|job| matches!(job, Outstanding::Put(_))).count();
+        if !state.has_room() || matches!(request, FileRequest::Put(_)) && puts() >= state.most_puts {
+            return None;
+        }
+        while state.open.contains_key(&state.next) {
+            state.next = state.next.wrapping_add(1);
+        }
+        let id = state.next;
+        state.next = id.wrapping_add(1);
+        state.out.put(FrameKind::Request, |out| {
+            out.extend_from_slice(&id.to_be_bytes());
+            request.encode(out);
+        });
+        state.open.insert(
+            id,
+            match request {
+                FileRequest::Stat(_) => Outstanding::Info,
+                FileRequest::List { .. } => Outstanding::Page,
+                FileRequest::Read(range) => {
+                    Outstanding::Range(Arriving { bytes: Vec::new(), from: range.from, most: range.length })
+                }
+                FileRequest::Put(_) => Outstanding::Put(Box::default()),
+                FileRequest::MakeDirectory(_) => Outstanding::Made,
+                FileRequest::Remove(_) => Outstanding::Removed,
+                FileRequest::Rename(_) => Outstanding::Renamed,
+                FileRequest::Copy(_) | FileRequest::Digest(_) => Outstanding::Written,
+                FileRequest::ListTree(tree) => Outstanding::Tree(Vec::new(), tree.most),
+            },
+        );
+        Some(RequestId(id))
     }
 
     /// Sends bytes of a put. Returns how many were taken: no more than the server's credit, and none while much is pending. All are
     /// taken of a put that has its answer already, and sent to nobody.
     pub fn write(&mut self, RequestId(id): RequestId, bytes: &[u8]) -> usize {
-        self.state.write(id, bytes)
+        let state = &mut self.state;
+        let Some(Outstanding::Put(sending)) = state.open.get_mut(&id) else { return bytes.len() };
+        if sending.is_closed {
+            return bytes.len();
+        }
+        if state.out.is_full() {
+            return 0;
+        }
+        let room = usize::try_from(state.flow.room()).unwrap_or(usize::MAX);
+        let taken = &bytes[..bytes.len().min(room).min(MAX_BLOCK)];
+        if !taken.is_empty() {
+            sending.hasher.update(taken);
+            state.flow.put_block(&mut state.out, id, taken);
+        }
+        taken.len()
     }
 
     /// Whether [`write`](Self::write) takes some bytes of this put now.
     pub fn has_room_for_bytes(&self, RequestId(id): RequestId) -> bool {
         let is_put = matches!(self.state.open.get(&id), Some(Outstanding::Put(_)));
-        is_put && !self.state.out.is_full() && self.state.credit > self.state.sent
+        is_put && !self.state.out.is_full() && self.state.flow.room() > 0
     }
 
     /// Ends the bytes of a put. The server then gives the file its name, and answers.
@@ -173,7 +208,16 @@ impl FileClient {
 
     /// Ends the session once every request has its answer. Puts without an end are given up.
     pub fn finish(&mut self) {
-        self.state.finish();
+        let state = &mut self.state;
+        let ending = match state.course.phase() {
+            Some(ClientPhase::AwaitsAccept) => ClientPhase::EndsAfterAccept,
+            Some(ClientPhase::Open) => ClientPhase::Ending,
+            _ => return,
+        };
+        let puts: Vec<u32> = state.open.iter().filter(|(_, job)| job.is_unfinished_put()).map(|(&id, _)| id).collect();
+        puts.into_iter().for_each(|id| state.give_up(id));
+        state.out.put(FrameKind::End, |_| ());
+        state.course = Course::At(ending);
     }
 
     /// Takes all received bytes.
@@ -263,60 +307,6 @@ impl ClientState {
         is_open && self.open.len() < MAX_REQUESTS
     }
 
-    fn request(&mut self, request: &FileRequest) -> Option<RequestId> {
-        let puts = || self.open.values().filter(|job| matches!(job, Outstanding::Put(_))).count();
-        if !self.has_room() || matches!(request, FileRequest::Put(_)) && puts() >= self.most_puts {
-            return None;
-        }
-        while self.open.contains_key(&self.next) {
-            self.next = self.next.wrapping_add(1);
-        }
-        let id = self.next;
-        self.next = id.wrapping_add(1);
-        self.out.put(FrameKind::Request, |out| {
-            out.extend_from_slice(&id.to_be_bytes());
-            request.encode(out);
-        });
-        self.open.insert(
-            id,
-            match request {
-                FileRequest::Stat(_) => Outstanding::Info,
-                FileRequest::List { .. } => Outstanding::Page,
-                FileRequest::Read(range) => {
-                    Outstanding::Range(Arriving { bytes: Vec::new(), from: range.from, most: range.length })
-                }
-                FileRequest::Put(_) => Outstanding::Put(Box::default()),
-                FileRequest::MakeDirectory(_) => Outstanding::Made,
-                FileRequest::Remove(_) => Outstanding::Removed,
-                FileRequest::Rename(_) => Outstanding::Renamed,
-                FileRequest::Copy(_) | FileRequest::Digest(_) => Outstanding::Written,
-                FileRequest::ListTree(tree) => Outstanding::Tree(Vec::new(), tree.most),
-            },
-        );
-        Some(RequestId(id))
-    }
-
-    fn write(&mut self, id: u32, bytes: &[u8]) -> usize {
-        let Some(Outstanding::Put(sending)) = self.open.get_mut(&id) else { return bytes.len() };
-        if sending.is_closed {
-            return bytes.len();
-        }
-        if self.out.is_full() {
-            return 0;
-        }
-        let room = usize::try_from(self.credit.saturating_sub(self.sent)).unwrap_or(usize::MAX);
-        let taken = &bytes[..bytes.len().min(room).min(MAX_BLOCK)];
-        if !taken.is_empty() {
-            sending.hasher.update(taken);
-            self.sent += taken.len() as u64;
-            self.out.put(FrameKind::Block, |out| {
-                out.extend_from_slice(&id.to_be_bytes());
-                out.extend_from_slice(taken);
-            });
-        }
-        taken.len()
-    }
-
     fn give_up(&mut self, id: u32) {
         match self.open.get_mut(&id) {
             None | Some(Outstanding::GivenUp { .. }) => return,
@@ -338,28 +328,10 @@ impl ClientState {
         self.out.put(FrameKind::Cancel, |out| out.extend_from_slice(&id.to_be_bytes()));
     }
 
-    fn finish(&mut self) {
-        let ending = match self.course.phase() {
-            Some(ClientPhase::AwaitsAccept) => ClientPhase::EndsAfterAccept,
-            Some(ClientPhase::Open) => ClientPhase::Ending,
-            _ => return,
-        };
-        let puts: Vec<u32> = self.open.iter().filter(|(_, job)| job.is_unfinished_put()).map(|(&id, _)| id).collect();
-        puts.into_iter().for_each(|id| self.give_up(id));
-        self.out.put(FrameKind::End, |_| ());
-        self.course = Course::At(ending);
-    }
-
     fn on_frame(&mut self, kind: FrameKind, body: &[u8]) -> Result<(), SessionError> {
-        if kind == FrameKind::Abort {
-            return Err(received_abort(body));
-        }
         if self.awaits_accept() {
-            if kind != FrameKind::Accept {
-                return Err(SessionError::NotFarhaul);
-            }
-            let accept = Accept::decode(body)?;
-            self.credit = accept.credit.max(self.credit);
+            let accept = Accept::awaited(kind, body)?;
+            self.flow.begin(accept.credit);
             if accept.capabilities.has(Capabilities::MANY_PUTS) {
                 self.most_puts = MAX_PUTS;
             }
@@ -369,13 +341,8 @@ impl ClientState {
             return Ok(());
         }
         match kind {
-            FrameKind::Grant => {
-                let credit = decode_whole(kind, body, |fields| fields.u64())?;
-                if credit < self.credit {
-                    return Err(Violation::CreditWithdrawn.into());
-                }
-                self.credit = credit;
-            }
+            FrameKind::Abort => return Err(received_abort(body)),
+            FrameKind::Grant => self.flow.on_grant(body)?,
             FrameKind::Block => self.on_block(body)?,
             FrameKind::Answer => self.on_answer(body)?,
             FrameKind::Done if self.course.is_at(ClientPhase::Ending) && self.open.is_empty() => {
@@ -389,14 +356,7 @@ impl ClientState {
     }
 
     fn on_block(&mut self, body: &[u8]) -> Result<(), Violation> {
-        let (id, bytes) = numbered(FrameKind::Block, body)?;
-        if bytes.is_empty() {
-            return Err(Malformed::Short.in_frame(FrameKind::Block));
-        }
-        self.received += bytes.len() as u64;
-        if self.received > self.granted {
-            return Err(Violation::CreditExceeded);
-        }
+        let (id, bytes) = self.flow.on_block(body)?;
         let too_long = Violation::Limit("bytes of a range");
         match self.open.get_mut(&id) {
             Some(Outstanding::Range(arriving)) => {
@@ -414,11 +374,7 @@ impl ClientState {
             Some(Outstanding::GivenUp { left }) => *left = left.checked_sub(bytes.len() as u64).ok_or(too_long)?,
             _ => return Err(Violation::NoSuchRequest),
         }
-        let granted = self.received.saturating_add(WINDOW);
-        if granted >= self.granted.saturating_add(WINDOW / GRANT_PART) {
-            self.granted = granted;
-            self.out.put(FrameKind::Grant, |out| out.extend_from_slice(&granted.to_be_bytes()));
-        }
+        self.flow.grant(&mut self.out);
         Ok(())
     }
 

@@ -1,11 +1,9 @@
 //! The digest of bytes that come one after the other.
 
-use std::fmt;
-
 use crate::integrity::Digest;
 
 /// A digest in progress.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Hasher(blake3::Hasher);
 
 impl Hasher {
@@ -16,11 +14,5 @@ impl Hasher {
     /// The digest of all bytes so far.
     pub(super) fn digest(&self) -> Digest {
         Digest::from_bytes(*self.0.finalize().as_bytes())
-    }
-}
-
-impl fmt::Debug for Hasher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hasher")
     }
 }

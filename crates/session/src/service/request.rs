@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::field::{Fields, Malformed};
+use crate::field::{Fields, Malformed, put_counted};
 use crate::manifest::Mtime;
 use crate::path_rules::{MAX_PATH, PathError, escape};
 
@@ -10,7 +10,6 @@ use super::tree::ListTree;
 
 /// Permission bits that a client can set.
 const MODE_MASK: u32 = 0o777;
-const NANOS_PER_SECOND: u32 = 1_000_000_000;
 
 /// Flags of requests that make an entry.
 const REPLACE: u8 = 1;
@@ -41,11 +40,11 @@ impl ServicePath {
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        put_bytes(out, &self.0);
+        put_counted(out, &self.0);
     }
 
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
-        Ok(Self::new(counted_bytes(fields)?)?)
+        Ok(Self::new(fields.counted()?)?)
     }
 }
 
@@ -203,7 +202,7 @@ impl FileRequest {
             Self::Stat(place) | Self::Digest(place) => place.encode(out),
             Self::List { place, cursor, most } => {
                 place.encode(out);
-                put_bytes(out, cursor);
+                put_counted(out, cursor);
                 out.extend_from_slice(&most.to_be_bytes());
             }
             Self::Read(ReadRange { place, from, length }) => {
@@ -246,7 +245,7 @@ impl FileRequest {
         let request = match kind {
             1 => Self::Stat(ServicePath::decode(fields)?),
             2 => {
-                let (place, cursor) = (ServicePath::decode(fields)?, counted_bytes(fields)?.to_vec());
+                let (place, cursor) = (ServicePath::decode(fields)?, fields.counted()?.to_vec());
                 Self::List { place, cursor, most: fields.u32()? }
             }
             3 => {
@@ -295,15 +294,14 @@ impl Put {
         out.push(flags(self.existing, self.parents) | has_time);
         out.extend_from_slice(&self.size.unwrap_or(Self::UNKNOWN).to_be_bytes());
         out.extend_from_slice(&(self.mode & MODE_MASK).to_be_bytes());
-        let mtime = self.mtime.unwrap_or_default();
-        put_time(out, mtime);
+        self.mtime.unwrap_or_default().encode(out);
     }
 
     fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
         let (place, all) = (ServicePath::decode(fields)?, fields.u8()?);
         let (existing, parents) = read_flags(all & !HAS_TIME)?;
         let size = Some(fields.u64()?).filter(|&size| size != Self::UNKNOWN);
-        let (mode, mtime) = (fields.u32()? & MODE_MASK, read_time(fields)?);
+        let (mode, mtime) = (fields.u32()? & MODE_MASK, Mtime::decode(fields)?);
         let mtime = (all & HAS_TIME != 0).then_some(mtime);
         Ok(Self { place, size, existing, parents, mode, mtime })
     }
@@ -329,29 +327,4 @@ const fn read_flags(flags: u8) -> Result<(Existing, bool), Malformed> {
     }
     let existing = if flags & REPLACE != 0 { Existing::Replace } else { Existing::Keep };
     Ok((existing, flags & PARENTS != 0))
-}
-
-pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    let length = u16::try_from(bytes.len()).expect("paths, names and cursors are at most 4096 bytes");
-    out.extend_from_slice(&length.to_be_bytes());
-    out.extend_from_slice(bytes);
-}
-
-/// Bytes with their number in front, at most as many as a path has.
-pub(super) fn counted_bytes<'a>(fields: &mut Fields<'a>) -> Result<&'a [u8], Malformed> {
-    let length = usize::from(fields.u16()?);
-    if length > MAX_PATH {
-        return Err(PathError::PathTooLong.into());
-    }
-    fields.bytes(length)
-}
-
-pub(super) fn put_time(out: &mut Vec<u8>, mtime: Mtime) {
-    out.extend_from_slice(&mtime.seconds.to_be_bytes());
-    out.extend_from_slice(&mtime.nanos.to_be_bytes());
-}
-
-pub(super) fn read_time(fields: &mut Fields<'_>) -> Result<Mtime, Malformed> {
-    let mtime = Mtime { seconds: fields.i64()?, nanos: fields.u32()? };
-    if mtime.nanos < NANOS_PER_SECOND { Ok(mtime) } else { Err(Malformed::Value("nanoseconds")) }
 }

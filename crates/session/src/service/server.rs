@@ -10,17 +10,18 @@ use crate::course::Course;
 use crate::error::{Abort, SessionError, Violation};
 use crate::failure::{FailCode, Failure};
 use crate::field::{Fields, Malformed};
-use crate::frame_kind::{BLOCK_HEADER, FrameKind};
+use crate::frame_kind::FrameKind;
 use crate::framing::{Decoder, Piece, decode_whole};
-use crate::handshake::{Accept, INITIAL_CREDIT, Open};
+use crate::handshake::{Accept, Open};
 use crate::integrity::Digest;
 use crate::outbox::Outbox;
 use crate::refusal::{put_abort, received_abort};
 
 use super::answer::Answer;
 use super::files::Files;
+use super::flow_control::FlowControl;
+use super::limits::{MAX_PUTS, MAX_REQUESTS, OFFERED};
 use super::request::FileRequest;
-use super::{GRANT_PART, MAX_PUTS, MAX_REQUESTS, OFFERED, WINDOW};
 use jobs::{Job, Refused, Turn, Writing};
 
 /// Blocks of a read in a row before the next long request has its turn. So ranges of 1 MiB are answered one after the other, and a
@@ -66,14 +67,9 @@ struct ServerState<F: Files> {
     /// Those that take one turn, and those that take turns with one another. Puts wait for their bytes in neither.
     short: VecDeque<u32>,
     long: VecDeque<u32>,
-    /// Bytes of blocks that left, and the limit that the client has set.
-    sent: u64,
-    credit: u64,
+    flow: FlowControl,
     /// Turns in a row of the read that is the first of the long ones.
     burst: usize,
-    /// Bytes of blocks that arrived, and the limit that this side has set.
-    received: u64,
-    granted: u64,
     totals: ServiceTotals,
     block: Vec<u8>,
     /// What the client can read in answers.
@@ -96,17 +92,14 @@ impl<F: Files> FileServer<F> {
             jobs: BTreeMap::new(),
             short: VecDeque::new(),
             long: VecDeque::new(),
-            sent: 0,
-            credit: open.credit,
+            flow: FlowControl::new(open.credit),
             burst: 0,
-            received: 0,
-            granted: WINDOW.max(INITIAL_CREDIT),
             totals: ServiceTotals::default(),
             block: Vec::new(),
             offered: open.capabilities,
         };
         let mut server = Self { files, decoder: Decoder::default(), state };
-        Accept::new(server.state.granted).offering(OFFERED).put(server.state.out.bytes());
+        Accept::new(server.state.flow.granted).offering(OFFERED).put(server.state.out.bytes());
         server
     }
 
@@ -193,7 +186,7 @@ impl<F: Files> ServerState<F> {
     fn on_frame(&mut self, files: &mut F, kind: FrameKind, body: &[u8]) -> Result<(), SessionError> {
         match kind {
             FrameKind::Abort => return Err(received_abort(body)),
-            FrameKind::Grant => self.on_grant(body)?,
+            FrameKind::Grant => self.flow.on_grant(body)?,
             _ if !self.course.is_at(ServerPhase::Serving) => return Err(Violation::OutOfPlace(kind).into()),
             FrameKind::Request => self.on_request(files, body)?,
             FrameKind::Block => self.on_block(files, body)?,
@@ -214,15 +207,6 @@ impl<F: Files> ServerState<F> {
             }
             other => return Err(Violation::OutOfPlace(other).into()),
         }
-        Ok(())
-    }
-
-    fn on_grant(&mut self, body: &[u8]) -> Result<(), Violation> {
-        let credit = decode_whole(FrameKind::Grant, body, |fields| fields.u64())?;
-        if credit < self.credit {
-            return Err(Violation::CreditWithdrawn);
-        }
-        self.credit = credit;
         Ok(())
     }
 
@@ -257,14 +241,7 @@ impl<F: Files> ServerState<F> {
     }
 
     fn on_block(&mut self, files: &mut F, body: &[u8]) -> Result<(), Violation> {
-        let (id, bytes) = numbered(FrameKind::Block, body)?;
-        if bytes.is_empty() {
-            return Err(Malformed::Short.in_frame(FrameKind::Block));
-        }
-        self.received += bytes.len() as u64;
-        if self.received > self.granted {
-            return Err(Violation::CreditExceeded);
-        }
+        let (id, bytes) = self.flow.on_block(body)?;
         match self.jobs.get_mut(&id) {
             Some(Job::Write(writing)) => match writing.write(files, bytes) {
                 Ok(()) => self.totals.written += bytes.len() as u64,
@@ -277,11 +254,7 @@ impl<F: Files> ServerState<F> {
             Some(Job::Refused(_)) => {}
             _ => return Err(Violation::NoSuchRequest),
         }
-        let granted = self.received.saturating_add(WINDOW);
-        if granted >= self.granted.saturating_add(WINDOW / GRANT_PART) {
-            self.granted = granted;
-            self.out.put(FrameKind::Grant, |out| out.extend_from_slice(&granted.to_be_bytes()));
-        }
+        self.flow.grant(&mut self.out);
         Ok(())
     }
 
@@ -336,7 +309,7 @@ impl<F: Files> ServerState<F> {
         if !job.is_begun() {
             return self.jobs.values().filter(|job| job.is_begun()).count() < AT_ONCE;
         }
-        !job.needs_credit() || self.sent < self.credit
+        !job.needs_credit() || self.flow.room() > 0
     }
 
     /// Works on the next request for one turn. Returns whether there was something to do.
@@ -354,16 +327,17 @@ impl<F: Files> ServerState<F> {
             },
         };
         let Some(job) = self.jobs.remove(&id) else { return true };
-        let room = self.credit.saturating_sub(self.sent);
+        let room = self.flow.room();
         match job.take_turn(files, (room, self.offered), &mut self.block) {
-            Turn::Goes(job) => {
+            Err(failure) => self.put_answer(id, Err(failure)),
+            Ok(Turn::Goes(job)) => {
                 self.burst += 1;
                 let is_read = matches!(job, Job::Read(_));
                 if is_read {
                     self.totals.read += self.block.len() as u64;
                 }
                 if (is_read || matches!(job, Job::Walk(_))) && !self.block.is_empty() {
-                    self.put_block(id);
+                    self.flow.put_block(&mut self.out, id, &self.block);
                 }
                 self.jobs.insert(id, job);
                 if is_read && self.burst < BURST {
@@ -373,14 +347,14 @@ impl<F: Files> ServerState<F> {
                     self.long.push_back(id);
                 }
             }
-            Turn::Refuses(failure, refused) => {
+            Ok(Turn::Refuses(failure, refused)) => {
                 if let Some(refused) = refused {
                     self.jobs.insert(id, Job::Refused(refused));
                 }
                 self.put_answer(id, Err(failure));
             }
-            Turn::Ends(answer) => self.put_answer(id, answer),
-            Turn::EndsRead(mut end) => {
+            Ok(Turn::Ends(answer)) => self.put_answer(id, Ok(answer)),
+            Ok(Turn::EndsRead(mut end)) => {
                 end.version.ctime = end.version.ctime.filter(|_| self.offered.has(Capabilities::CHANGE_TIMES));
                 self.burst = 0;
                 self.totals.answered += 1;
@@ -404,16 +378,6 @@ impl<F: Files> ServerState<F> {
         self.long.iter().position(|id| self.jobs.get(id).is_none_or(|job| self.can_go_on(job)))
     }
 
-    fn put_block(&mut self, id: u32) {
-        let bytes = std::mem::take(&mut self.block);
-        self.sent += bytes.len() as u64;
-        self.out.put(FrameKind::Block, |out| {
-            out.extend_from_slice(&id.to_be_bytes());
-            out.extend_from_slice(&bytes);
-        });
-        self.block = bytes;
-    }
-
     fn put_answer(&mut self, id: u32, answer: Result<Answer, Failure>) {
         match &answer {
             Ok(_) => self.totals.answered += 1,
@@ -424,7 +388,7 @@ impl<F: Files> ServerState<F> {
             out.extend_from_slice(&id.to_be_bytes());
             out.push(u8::from(answer.is_err()));
             match answer {
-                Ok(answer) => jobs::encode(&answer, out),
+                Ok(answer) => answer.encode(out),
                 Err(failure) => failure.encode(out),
             }
         });
@@ -444,14 +408,7 @@ impl<F: Files> std::fmt::Debug for ServerState<F> {
         f.debug_struct("ServerState")
             .field("course", &self.course)
             .field("jobs", &self.jobs.len())
-            .field("sent", &self.sent)
-            .field("credit", &self.credit)
+            .field("flow", &self.flow)
             .finish_non_exhaustive()
     }
-}
-
-/// The number of a request, and the bytes behind it.
-pub(super) fn numbered(kind: FrameKind, body: &[u8]) -> Result<(u32, &[u8]), Violation> {
-    let (id, bytes) = body.split_first_chunk::<BLOCK_HEADER>().ok_or_else(|| Malformed::Short.in_frame(kind))?;
-    Ok((u32::from_be_bytes(*id), bytes))
 }

@@ -4,11 +4,11 @@
 //! directories in it the same way. So the records of all answers ascend by path and name, and a client resumes behind any of them.
 
 use crate::failure::Failure;
-use crate::field::{Fields, Malformed};
+use crate::field::{Fields, Malformed, put_counted};
 use crate::path_rules::RelPath;
 
 use super::answer::ListedEntry;
-use super::request::{ServicePath, counted_bytes, put_bytes};
+use super::request::ServicePath;
 
 /// The entries of a directory and of those below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,11 +73,11 @@ impl ListTree {
 impl TreeCursor {
     fn encode(&self, out: &mut Vec<u8>) {
         self.path.encode(out);
-        put_bytes(out, &self.name);
+        put_counted(out, &self.name);
     }
 
     fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
-        Ok(Self { path: fields.path()?, name: counted_bytes(fields)?.to_vec() })
+        Ok(Self { path: fields.path()?, name: fields.counted()?.to_vec() })
     }
 }
 
@@ -124,7 +124,7 @@ impl TreePage {
                 last.entries.push(entry);
             }
             (FAILURE, Some(last)) => {
-                last.failure = Some(Failure::decode(&mut Fields::new(counted_bytes(fields)?))?);
+                last.failure = Some(Failure::decode(&mut Fields::new(fields.counted()?))?);
             }
             _ => return Err(Malformed::Value("kind of record")),
         }
@@ -146,5 +146,5 @@ pub(super) fn put_failure(out: &mut Vec<u8>, failure: &Failure) {
     out.push(FAILURE);
     let mut encoded = Vec::new();
     failure.encode(&mut encoded);
-    put_bytes(out, &encoded);
+    put_counted(out, &encoded);
 }

@@ -118,7 +118,7 @@ impl RecvState {
                 }
                 self.out.put(FrameKind::Made, |out| {
                     out.extend_from_slice(&id.0.to_be_bytes());
-                    out.push(change.to_wire());
+                    out.push(change as u8);
                 });
                 self.events.push_back(FileEvent::Made(Arc::clone(&entry), change));
             }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::{Committing, RecvPhase, RecvState};
 use crate::error::{SessionError, Violation};
 use crate::failure::{FailCode, Failure};
-use crate::field::Malformed;
 use crate::file::send::update_zeros;
 use crate::file::{FileEvent, MAX_ATTEMPTS, Side, decode_failed, entry_id};
 use crate::frame_kind::{FrameKind, MAX_SMALL};
@@ -97,8 +96,7 @@ impl RecvState {
     pub(super) fn on_content<S: Store + ?Sized>(&mut self, store: &mut S, body: &[u8]) -> Result<(), SessionError> {
         let (id, size, mtime) = decode_whole(FrameKind::Content, body, |fields| {
             let (id, size) = (entry_id(fields)?, fields.u64()?);
-            let mtime = Mtime { seconds: fields.i64()?, nanos: fields.u32()? };
-            if mtime.nanos < 1_000_000_000 { Ok((id, size, mtime)) } else { Err(Malformed::Value("nanoseconds")) }
+            Ok((id, size, Mtime::decode(fields)?))
         })?;
         // The content of the same file may start anew.
         if id.0 >= self.entries || self.content.as_ref().is_some_and(|content| content.id != id) {

@@ -31,14 +31,8 @@ impl RecvState {
         kind: FrameKind,
         body: &[u8],
     ) -> Result<(), SessionError> {
-        if kind == FrameKind::Abort {
-            return Err(received_abort(body));
-        }
         if self.awaits_accept {
-            if kind != FrameKind::Accept {
-                return Err(SessionError::NotFarhaul);
-            }
-            let unable = Unable::in_capabilities(Accept::decode(body)?.capabilities);
+            let unable = Unable::in_capabilities(Accept::awaited(kind, body)?.capabilities);
             self.awaits_accept = false;
             self.events.push_back(FileEvent::Accepted);
             if unable.is_any() {
@@ -49,6 +43,7 @@ impl RecvState {
         let receives = self.course.is_at(RecvPhase::Receiving);
         let repairs = self.course.is_at(RecvPhase::Ended) && self.awaits_content();
         match kind {
+            FrameKind::Abort => Err(received_abort(body)),
             // The entries of a tree run ahead, also in the middle of content.
             FrameKind::Entry if receives => self.on_entry(store, body),
             FrameKind::Expected if receives => {
@@ -212,7 +207,7 @@ impl RecvState {
                 claimed.truncate(MAX_CLAIMS);
                 self.out.put(FrameKind::Want, |out| {
                     out.extend_from_slice(&id.0.to_be_bytes());
-                    out.push(change.to_wire());
+                    out.push(change as u8);
                     for range in &claimed {
                         out.extend_from_slice(&range.start.to_be_bytes());
                         out.extend_from_slice(&range.end.to_be_bytes());
@@ -225,7 +220,7 @@ impl RecvState {
                 self.totals.keep(&entry);
                 self.out.put(FrameKind::Have, |out| {
                     out.extend_from_slice(&id.0.to_be_bytes());
-                    out.push(change.to_wire());
+                    out.push(change as u8);
                 });
                 self.events.push_back(FileEvent::Kept(Arc::clone(&entry), change));
                 self.make_links(store, id, &entry.path)?;

@@ -28,19 +28,14 @@ const MAX_REPAIRS: usize = 256;
 
 impl SendState {
     pub(super) fn on_frame(&mut self, kind: FrameKind, body: &[u8]) -> Result<(), SessionError> {
-        if kind == FrameKind::Abort {
-            return Err(received_abort(body));
-        }
         if self.awaits_accept {
-            if kind != FrameKind::Accept {
-                return Err(SessionError::NotFarhaul);
-            }
+            self.granted = self.granted.max(Accept::awaited(kind, body)?.credit);
             self.awaits_accept = false;
             self.events.push_back(FileEvent::Accepted);
-            self.granted = self.granted.max(Accept::decode(body)?.credit);
             return Ok(());
         }
         match kind {
+            FrameKind::Abort => return Err(received_abort(body)),
             FrameKind::Names => self.on_names(body)?,
             FrameKind::WaitsForSpace => self.events.push_back(FileEvent::WaitsForSpace),
             FrameKind::Grant => self.on_grant(body)?,

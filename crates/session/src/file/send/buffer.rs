@@ -1,5 +1,8 @@
 //! The pending bytes of a file sender, read from files directly behind the headers of their frames.
 
+use super::BLOCK;
+use crate::framing::HEADER_LEN;
+
 /// Room for the frames between two chunks. The longest of them has a path and a message. With fewer pending bytes than
 /// this, more are added.
 pub(super) const MARGIN: usize = 8 << 10;
@@ -13,12 +16,15 @@ pub(super) struct Buffer {
     frame: Vec<u8>,
 }
 
-impl Buffer {
-    /// A buffer for one frame of `longest` bytes and the small ones around it.
-    pub(super) fn new(longest: usize) -> Self {
-        Self { bytes: vec![0; longest + 4 * MARGIN].into_boxed_slice(), start: 0, end: 0, frame: Vec::new() }
+impl Default for Buffer {
+    /// A buffer for one frame of a [`BLOCK`] and the small ones around it.
+    fn default() -> Self {
+        let room = HEADER_LEN + BLOCK + 4 * MARGIN;
+        Self { bytes: vec![0; room].into_boxed_slice(), start: 0, end: 0, frame: Vec::new() }
     }
+}
 
+impl Buffer {
     pub(super) fn pending(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }

@@ -11,7 +11,7 @@ const MANY: usize = 1024;
 
 /// What remains of one file. First the chunks that nobody has, then those that the receiver claims, as it tells their
 /// digests.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Plan {
     /// Number of chunks, `u64::MAX` if the end is unknown.
     count: u64,
@@ -53,18 +53,8 @@ impl Plan {
         Self { is_wanted: !entry.has_size(), ..Self::of(count) }
     }
 
-    const fn of(count: u64) -> Self {
-        Self {
-            count,
-            next: 0,
-            again: VecDeque::new(),
-            skipped: VecDeque::new(),
-            unresolved: VecDeque::new(),
-            resolved: VecDeque::new(),
-            sent_before: 0,
-            has_sent: false,
-            is_wanted: true,
-        }
+    fn of(count: u64) -> Self {
+        Self { count, is_wanted: true, ..Self::default() }
     }
 
     /// The receiver wants the content but for the `claimed` chunks, in ascending ranges.

@@ -44,7 +44,7 @@ pub(super) enum Job<F: Files> {
 pub(super) enum Turn<F: Files> {
     /// It takes more of them.
     Goes(Job<F>),
-    Ends(Result<Answer, Failure>),
+    Ends(Answer),
     /// A put fails. What is left of it waits for the client's last word.
     Refuses(Failure, Option<Refused>),
     EndsRead(RangeEnd),
@@ -113,53 +113,50 @@ impl<F: Files> Job<F> {
     }
 
     /// Works on it for one turn. A read and a walk leave their bytes in `block`, no more than `room`.
-    pub(super) fn take_turn(self, files: &mut F, (room, offered): (u64, Capabilities), block: &mut Vec<u8>) -> Turn<F> {
-        match self {
-            Self::Fail(failure) => Turn::Ends(Err(failure)),
-            Self::Ask(request) => Turn::Ends(answer(files, &request)),
-            Self::BeginRead(range) => match Reading::begin(files, &range) {
-                Ok(reading) => {
-                    block.clear();
-                    Turn::Goes(Self::Read(Box::new(reading)))
-                }
-                Err(failure) => Turn::Ends(Err(failure)),
-            },
-            Self::Read(reading) => reading.take_turn(files, room, block),
-            Self::BeginDigest(place) => match files.open(&place) {
-                Ok(file) => Turn::Goes(Self::Digest(Box::new(Hashing { file, read: 0, hasher: Hasher::default() }))),
-                Err(failure) => Turn::Ends(Err(failure)),
-            },
-            Self::Digest(hashing) => hashing.take_turn(files, block),
+    ///
+    /// # Errors
+    /// The request fails.
+    pub(super) fn take_turn(
+        self,
+        files: &mut F,
+        (room, offered): (u64, Capabilities),
+        block: &mut Vec<u8>,
+    ) -> Result<Turn<F>, Failure> {
+        Ok(match self {
+            Self::Fail(failure) => return Err(failure),
+            Self::Ask(request) => Turn::Ends(answer(files, &request)?),
+            Self::BeginRead(range) => {
+                let reading = Reading::begin(files, &range)?;
+                block.clear();
+                Turn::Goes(Self::Read(Box::new(reading)))
+            }
+            Self::Read(reading) => reading.take_turn(files, room, block)?,
+            Self::BeginDigest(place) => {
+                let file = files.open(&place)?;
+                Turn::Goes(Self::Digest(Box::new(Hashing { file, read: 0, hasher: Hasher::default() })))
+            }
+            Self::Digest(hashing) => hashing.take_turn(files, block)?,
             Self::BeginWalk(tree) => {
                 block.clear();
                 Turn::Goes(Self::Walk(Box::new(Walk::new(tree, offered))))
             }
-            Self::Walk(walk) => walk.take_turn(files, room, block),
-            Self::BeginWork(request) => {
-                let begun = match &request {
-                    FileRequest::Remove(remove) => files.remove(remove),
-                    FileRequest::Copy(places) => files.copy(places),
-                    _ => Err(FailCode::Unsupported.into()),
-                };
-                match begun {
-                    Ok(work) => Turn::Goes(Self::Work(work)),
-                    Err(failure) => Turn::Ends(Err(failure)),
-                }
-            }
-            Self::Work(mut work) => match files.step(&mut work) {
-                Ok(Progressing::More) => Turn::Goes(Self::Work(work)),
-                Ok(Progressing::Done(Finished::Removed(count))) => Turn::Ends(Ok(Answer::Removed(count))),
-                Ok(Progressing::Done(Finished::Copied(written))) => Turn::Ends(Ok(Answer::Written(written))),
-                Err(failure) => Turn::Ends(Err(failure)),
+            Self::Walk(walk) => walk.take_turn(files, room, block)?,
+            Self::BeginWork(FileRequest::Remove(remove)) => Turn::Goes(Self::Work(files.remove(&remove)?)),
+            Self::BeginWork(FileRequest::Copy(places)) => Turn::Goes(Self::Work(files.copy(&places)?)),
+            Self::BeginWork(_) => return Err(FailCode::Unsupported.into()),
+            Self::Work(mut work) => match files.step(&mut work)? {
+                Progressing::More => Turn::Goes(Self::Work(work)),
+                Progressing::Done(Finished::Removed(count)) => Turn::Ends(Answer::Removed(count)),
+                Progressing::Done(Finished::Copied(written)) => Turn::Ends(Answer::Written(written)),
             },
-            Self::Commit(writing, digest) => Turn::Ends(writing.commit(files, digest)),
+            Self::Commit(writing, digest) => Turn::Ends(writing.commit(files, digest)?),
             Self::Refused(mut refused) => {
                 let failure = refused.failure.take().unwrap_or_else(|| FailCode::Cancelled.into());
                 Turn::Refuses(failure, Some(refused).filter(|refused| !refused.is_closed))
             }
             // It waits for bytes of the client, and in no queue.
             job @ Self::Write(_) => Turn::Goes(job),
-        }
+        })
     }
 }
 
@@ -193,16 +190,14 @@ impl<F: Files> Reading<F> {
         Ok(Self { file, offset, sent: 0, left: range.length, at_end: false, hasher: Hasher::default() })
     }
 
-    fn take_turn(mut self: Box<Self>, files: &mut F, room: u64, block: &mut Vec<u8>) -> Turn<F> {
+    fn take_turn(mut self: Box<Self>, files: &mut F, room: u64, block: &mut Vec<u8>) -> Result<Turn<F>, Failure> {
         let most = usize::try_from(self.left.min(room)).unwrap_or(usize::MAX).min(MAX_BLOCK);
         if most == 0 {
             block.clear();
         } else {
             block.resize(most, 0);
-            match files.read(&mut self.file, self.offset.saturating_add(self.sent), block) {
-                Ok(count) => block.truncate(count),
-                Err(failure) => return Turn::Ends(Err(failure)),
-            }
+            let count = files.read(&mut self.file, self.offset.saturating_add(self.sent), block)?;
+            block.truncate(count);
         }
         self.hasher.update(block);
         self.sent += block.len() as u64;
@@ -210,46 +205,38 @@ impl<F: Files> Reading<F> {
         self.at_end = most > 0 && block.is_empty();
         if self.needs_credit() || !block.is_empty() {
             // The end has a turn of its own, behind the bytes.
-            return Turn::Goes(Job::Read(self));
+            return Ok(Turn::Goes(Job::Read(self)));
         }
-        match files.version(&mut self.file) {
-            Ok((mut version, changed)) => {
-                let end = self.offset.saturating_add(self.sent);
-                // A file that the system makes when it is read has no size, or one that means nothing.
-                if self.at_end && !changed && end < version.stamp.size {
-                    version.stamp.size = 0;
-                }
-                Turn::EndsRead(RangeEnd {
-                    offset: self.offset,
-                    length: self.sent,
-                    digest: self.hasher.digest(),
-                    version,
-                    at_end: self.at_end || version.stamp.size > 0 && end >= version.stamp.size,
-                    changed,
-                })
-            }
-            Err(failure) => Turn::Ends(Err(failure)),
+        let (mut version, changed) = files.version(&mut self.file)?;
+        let end = self.offset.saturating_add(self.sent);
+        // A file that the system makes when it is read has no size, or one that means nothing.
+        if self.at_end && !changed && end < version.stamp.size {
+            version.stamp.size = 0;
         }
+        Ok(Turn::EndsRead(RangeEnd {
+            offset: self.offset,
+            length: self.sent,
+            digest: self.hasher.digest(),
+            version,
+            at_end: self.at_end || version.stamp.size > 0 && end >= version.stamp.size,
+            changed,
+        }))
     }
 }
 
 impl<F: Files> Hashing<F> {
-    fn take_turn(mut self: Box<Self>, files: &mut F, block: &mut Vec<u8>) -> Turn<F> {
+    fn take_turn(mut self: Box<Self>, files: &mut F, block: &mut Vec<u8>) -> Result<Turn<F>, Failure> {
         block.resize(DIGEST_TURN, 0);
-        match files.read(&mut self.file, self.read, block) {
-            Ok(0) => {}
-            Ok(count) => {
-                self.hasher.update(&block[..count]);
-                self.read += count as u64;
-                return Turn::Goes(Job::Digest(self));
-            }
-            Err(failure) => return Turn::Ends(Err(failure)),
+        let count = files.read(&mut self.file, self.read, block)?;
+        if count > 0 {
+            self.hasher.update(&block[..count]);
+            self.read += count as u64;
+            return Ok(Turn::Goes(Job::Digest(self)));
         }
-        Turn::Ends(match files.version(&mut self.file) {
-            Ok((_, true)) => Err(FailCode::SourceChanged.into()),
-            Ok(_) => Ok(Answer::Written(Written { size: self.read, digest: Some(self.hasher.digest()) })),
-            Err(failure) => Err(failure),
-        })
+        match files.version(&mut self.file)? {
+            (_, true) => Err(FailCode::SourceChanged.into()),
+            _ => Ok(Turn::Ends(Answer::Written(Written { size: self.read, digest: Some(self.hasher.digest()) }))),
+        }
     }
 }
 
@@ -315,18 +302,3 @@ fn fitting(mut page: ListPage) -> ListPage {
 
 /// Longest cursor with its length: a name.
 const MAX_CURSOR: usize = 2 + crate::path_rules::MAX_NAME;
-
-pub(super) fn encode(answer: &Answer, out: &mut Vec<u8>) {
-    match answer {
-        Answer::Info(info) => info.encode(out),
-        Answer::Page(page) => page.encode(out),
-        Answer::Written(written) => written.encode(out),
-        Answer::Made(is_new) => out.push(u8::from(*is_new)),
-        Answer::Removed(count) => out.extend_from_slice(&count.to_be_bytes()),
-        Answer::Renamed => {}
-        // Its records went before it.
-        Answer::Tree(page) => page.encode_end(out),
-        // Its bytes went before it, and its end is encoded by itself.
-        Answer::Range(_) => {}
-    }
-}

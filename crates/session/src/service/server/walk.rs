@@ -98,33 +98,36 @@ impl Walk {
     }
 
     /// Walks on for a short time, and leaves some of the records in `block`.
-    pub(super) fn take_turn<F: Files>(mut self: Box<Self>, files: &mut F, room: u64, block: &mut Vec<u8>) -> Turn<F> {
+    pub(super) fn take_turn<F: Files>(
+        mut self: Box<Self>,
+        files: &mut F,
+        room: u64,
+        block: &mut Vec<u8>,
+    ) -> Result<Turn<F>, Failure> {
         for _ in 0..PER_TURN {
             if self.end.is_some() || self.pending.len() >= MAX_BLOCK {
                 break;
             }
-            match self.step(files) {
-                Ok(Step::Goes) => {}
-                Ok(Step::Full(next)) if next == self.from => {
-                    let message = "an entry takes more bytes than the answer may have";
-                    return Turn::Ends(Err(Failure::new(FailCode::Limit, message)));
+            match self.step(files)? {
+                Step::Goes => {}
+                Step::Full(next) if next == self.from => {
+                    return Err(Failure::new(FailCode::Limit, "an entry takes more bytes than the answer may have"));
                 }
-                Ok(Step::Full(next)) => self.end = Some(Some(next)),
-                Ok(Step::Done) => self.end = Some(None),
-                Err(failure) => return Turn::Ends(Err(failure)),
+                Step::Full(next) => self.end = Some(Some(next)),
+                Step::Done => self.end = Some(None),
             }
         }
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         let count = self.pending.len().min(MAX_BLOCK).min(room);
         block.clear();
         block.extend(self.pending.drain(..count));
-        match &mut self.end {
+        Ok(match &mut self.end {
             // The end has a turn of its own, behind the bytes.
             Some(next) if block.is_empty() && self.pending.is_empty() => {
-                Turn::Ends(Ok(Answer::Tree(TreePage { directories: Vec::new(), next: next.take() })))
+                Turn::Ends(Answer::Tree(TreePage { directories: Vec::new(), next: next.take() }))
             }
             _ => Turn::Goes(Job::Walk(self)),
-        }
+        })
     }
 
     fn step<F: Files>(&mut self, files: &mut F) -> Result<Step, Failure> {

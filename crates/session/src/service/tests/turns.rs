@@ -1,9 +1,11 @@
 //! How requests share a connection.
 
 use super::*;
+use crate::capabilities::Capabilities;
 use crate::failure::FailCode;
 use crate::frame_kind::MAX_BLOCK;
 use crate::handshake::Accept;
+use crate::service::limits::FEW_PUTS;
 
 /// Bytes of the reads below.
 const LARGE: usize = 8 << 20;
