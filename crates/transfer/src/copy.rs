@@ -18,8 +18,6 @@ mod accounts;
 mod asked;
 mod between;
 mod exchange;
-pub(crate) mod missing;
-pub(crate) mod partial;
 mod persistence;
 mod plan;
 mod stream;

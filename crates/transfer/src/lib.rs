@@ -15,7 +15,8 @@
 //! | [`Settings`], [`Ssh`] | settings of connections, the way to hosts that ssh reaches |
 //! | [`admission`] | the clients of a listener, and what each may do |
 //! | [`keys`] | this user's key, known servers, the caps of keys |
-//! | [`remote`] | the program on a remote host, which ssh starts for one copy or command |
+//! | [`remote`] | the way to a program on a remote host, which ssh starts for one copy or command |
+//! | [`bootstrap`] | that program |
 //! | [`bond`] | one stream over several connections |
 //! | [`session`] | how a sans-IO session runs on a stream, and its measurements |
 //! | [`lists`] | lists and settings that people write |
@@ -23,6 +24,7 @@
 //! | [`connect`], [`control`], [`quota`], [`text`] | connecting, the control stream beside a copy, lines that anybody can cause, words for people |
 
 pub mod admission;
+pub mod bootstrap;
 mod cancel;
 pub mod connect;
 pub mod control;

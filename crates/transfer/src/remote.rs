@@ -14,14 +14,16 @@
 //!
 //! Only public keys cross the SSH connection. Both key pairs are made for one copy, and live in memory.
 //!
+//! The remote program itself is [`bootstrap`](crate::bootstrap).
+//!
 //! | part | owns |
 //! | --- | --- |
-//! | `bootstrap` | the remote program itself |
 //! | `messages` | what both programs say |
 //! | `frames` | messages in a stream of bytes, behind the noise |
 //! | `ssh` | the options, and the command line of ssh |
 //! | `inbox` | messages of the remote program that wait |
 //! | `child` | the remote program as a child process |
+//! | `process` | the process of ssh: its pipes and its end |
 //! | `reach` | its start, and the way to it |
 //! | `refusal` | why a remote program does not begin |
 //! | `lifeline` | the end of ssh, which ends the copy |
@@ -31,21 +33,21 @@
 //! | `words` | what ssh and the remote side say on stderr |
 
 mod attempt;
-mod bootstrap;
 mod child;
 pub(crate) mod frames;
 mod inbox;
 mod install;
 mod lifeline;
 pub(crate) mod messages;
+mod process;
 pub(crate) mod reach;
 mod refusal;
 mod ssh;
 pub(crate) mod voice;
 mod words;
 
-pub use bootstrap::{Host, bootstrap, send_record};
 pub use child::peer_knows_of_the_end;
-pub(crate) use child::{RemoteProgram, Voice, widen};
+pub(crate) use child::{RemoteProgram, Voice};
+pub(crate) use process::widen;
 pub use reach::{Answering, Other};
 pub use ssh::{RUNS_COMMANDS, Ssh, setting};

@@ -30,6 +30,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use farhaul_session::{CommandExit, escape};
 
+pub use self::login::CommandHost;
 use crate::environment::Environment;
 use crate::error::{Code, Error, Trouble};
 use crate::location::SshPlace;

@@ -52,14 +52,12 @@ use self::permissions::Permissions;
 use self::store_caps::StoreCaps;
 use crate::admission::{Admission, Rights};
 use crate::connect;
-use crate::copy::missing::{Missing, select};
-use crate::copy::partial::Target;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Event;
 use crate::quota::Quota;
 use crate::report::Report;
-use crate::session::file::{Holding, ends, lock_wait, patience};
+use crate::session::file::{Holding, Missing, Target, ends, lock_wait, patience, select};
 use crate::settings::Settings;
 use crate::text::reason;
 

@@ -7,7 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::{Args, Parser};
-use farhaul_transfer::remote::{self, Host};
+use farhaul_transfer::bootstrap::{self, Host};
+use farhaul_transfer::rsh::CommandHost;
 use farhaul_transfer::{Copy, Settings};
 use farhaul_units::parse_duration;
 
@@ -54,13 +55,27 @@ impl Words {
 /// Runs it. A failure is told to the local program, and nobody else.
 pub(crate) fn run(args: &BootstrapArgs, context: &Context) -> Result<(), Fault> {
     let environment = context.environment(|_: &farhaul_transfer::Event<'_>| {});
-    remote::bootstrap(&ThisHost { context, runs_commands: args.commands }, &environment)
+    bootstrap::run(&ThisHost { context, runs_commands: args.commands }, &environment)
 }
 
 /// This host, for the local program.
 struct ThisHost<'a> {
     context: &'a Context,
     runs_commands: bool,
+}
+
+impl CommandHost for ThisHost<'_> {
+    fn may_run_commands(&self) -> bool {
+        self.runs_commands
+    }
+
+    fn login_shell(&self) -> io::Result<PathBuf> {
+        sys::login_shell()
+    }
+
+    fn at_start_of_command(&self) -> fn(&mut Command) {
+        sys::hang_up_with_thread
+    }
 }
 
 impl Host for ThisHost<'_> {
@@ -74,18 +89,6 @@ impl Host for ThisHost<'_> {
 
     fn home_of(&self, user: &OsStr) -> io::Result<Option<PathBuf>> {
         sys::home_of(user)
-    }
-
-    fn may_run_commands(&self) -> bool {
-        self.runs_commands
-    }
-
-    fn login_shell(&self) -> io::Result<PathBuf> {
-        sys::login_shell()
-    }
-
-    fn at_start_of_command(&self) -> fn(&mut Command) {
-        sys::hang_up_with_thread
     }
 
     fn leave_session(&self) -> Result<(), Fault> {

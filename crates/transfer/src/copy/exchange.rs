@@ -14,7 +14,6 @@ use farhaul_session::{
 };
 
 use super::Copy;
-use super::partial::Target;
 use super::plan::{FeedPlan, FetchPlan, PullPlan, PushPlan, RemoteEnd};
 use super::stream::{InputStream, OutputStream};
 use crate::connect::{self, Calling};
@@ -25,7 +24,7 @@ use crate::event::{Event, Moved};
 use crate::remote::reach::{self, OverSsh, Reached};
 use crate::report::{Direction, Report};
 use crate::session::file::outcome::{self, Measured};
-use crate::session::file::{FileLog, Receiving, Sending, Timed, ends, patience};
+use crate::session::file::{FileLog, Receiving, Sending, Target, Timed, ends, patience};
 use crate::session::measure::{self, Meter};
 use crate::session::throttled::Throttled;
 use crate::session::watch::Watch;

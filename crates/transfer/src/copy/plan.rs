@@ -10,11 +10,11 @@ use farhaul_disk::{DiskSource, Selection, Wording};
 use farhaul_session::{Component, NameList, Pull, RelPath, Rules, own_name};
 
 use super::asked::{AskedPaths, top_of};
-use super::missing::too_many_for_one;
 use crate::error::{Code, Error};
 use crate::location::{HostPort, Location, ServerPlace, SshPlace};
 use crate::remote::Other;
 use crate::remote::messages::{NamesText, PathText, Task, Wanted};
+use crate::session::file::too_many_for_one;
 use crate::text::reason;
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! The remote program as a child process of this one, through ssh.
 
 use std::io::{Read, Write};
-use std::os::fd::AsFd;
-use std::process::{Child, ChildStdin, ChildStdout, ExitStatus};
+use std::process::{Child, ChildStdin, ChildStdout};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,6 +15,7 @@ use super::inbox::{Begun, Feed, Heard, Inbox, Nothing, Unheard, inbox};
 use super::install;
 use super::lifeline::Lifeline;
 use super::messages::{Failed, FromRemote, Hello, Ready, ToRemote};
+use super::process::{LONGEST_END, LOOK, end, wait_within, widen};
 use super::refusal::Refusal;
 use super::ssh::Ssh;
 use super::words::Words;
@@ -28,8 +28,6 @@ use crate::throttle::Change;
 const INSTALL: &str = "or repeat the command with ‹install›, which copies this program there";
 /// Bytes per read.
 const BLOCK: usize = 64 << 10;
-/// Size of the pipes, bytes: the most that Linux permits every user (`fs.pipe-max-size`).
-const PIPE: usize = 1 << 20;
 /// Time for the last words of the remote program after the end of its connection. They take another way.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Most other messages before the last words: records that were on their way, one each 0.5 s.
@@ -38,10 +36,7 @@ const MOST_BEFORE_LAST: usize = 16;
 /// Time for the first message of the remote program once its shell runs. Its first packets follow at once, and 15 s are enough for a
 /// program on a slow disk of a busy host.
 const ANSWER: Duration = Duration::from_secs(15);
-/// Time for ssh to end after it was asked to. Then it is killed.
-pub(super) const LONGEST_END: Duration = Duration::from_secs(5);
-/// Interval and number of looks at ssh after its last output: a second together.
-const LOOK: Duration = Duration::from_millis(10);
+/// Number of looks at ssh after its last output: a second together.
 const LOOKS: usize = 100;
 
 /// Whether the end of an SSH connection told the remote program that everything is over.
@@ -341,11 +336,6 @@ impl Voice {
     }
 }
 
-/// Makes a pipe hold more, so that its writer and its reader wake each other less often. What is no pipe stays as it is.
-pub(crate) fn widen(pipe: impl AsFd) {
-    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
-}
-
 /// Says what this side wants, on a thread: the message may be longer than the pipes, and a program that does not read it must
 /// not hold this side. The end of ssh ends the thread.
 fn greet(stdin: Option<ChildStdin>, hello: &Hello) -> Result<Receiver<ChildStdin>, Error> {
@@ -359,35 +349,6 @@ fn greet(stdin: Option<ChildStdin>, hello: &Hello) -> Result<Receiver<ChildStdin
         }
     })?;
     Ok(greeting)
-}
-
-/// Waits for the end of a child, at most for `time`. It holds no lock while it waits, so that an interrupt can end the child.
-pub(super) fn wait_within(child: &Mutex<Child>, time: Duration) -> Option<ExitStatus> {
-    let mut left = time;
-    loop {
-        let ended = child.lock().unwrap_or_else(PoisonError::into_inner).try_wait();
-        match ended {
-            Ok(None) if !left.is_zero() => {}
-            ended => return ended.ok().flatten(),
-        }
-        let pause = LOOK.min(left);
-        thread::park_timeout(pause);
-        left -= pause;
-    }
-}
-
-/// Ends ssh, which ends the remote program.
-pub(super) fn end(child: &Mutex<Child>) {
-    let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
-    if child.try_wait().is_ok_and(|status| status.is_some()) {
-        return;
-    }
-    if let Ok(process) = i32::try_from(child.id())
-        && let Some(process) = rustix::process::Pid::from_raw(process)
-    {
-        // Ssh restores the terminal.
-        let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
-    }
 }
 
 /// Takes messages from the program until its end, or until it is ready. Returns whether it is the end.

@@ -66,7 +66,7 @@ pub(crate) fn encode_body(message: &impl Serialize) -> String {
 }
 
 /// The message of such a frame.
-pub(super) fn decode_body<M: DeserializeOwned>(body: &[u8]) -> Result<M, FrameError> {
+pub(crate) fn decode_body<M: DeserializeOwned>(body: &[u8]) -> Result<M, FrameError> {
     if body.len() > LONGEST || weight(body) > MOST_WEIGHT {
         return Err(FrameError::TooLong);
     }

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use super::child::{LONGEST_END, end, wait_within};
 use super::frames::MOST_NOISE;
 use super::lifeline::SSH_FAILED;
 use super::messages::printable;
+use super::process::{LONGEST_END, end, wait_within};
 use super::refusal::Refusal;
 use super::ssh::Ssh;
 use super::words::Words;

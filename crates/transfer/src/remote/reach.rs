@@ -79,7 +79,7 @@ pub struct Other {
 
 impl Other {
     /// The program that the near one names.
-    pub(super) fn new(
+    pub(crate) fn new(
         call: Call,
         identity: KeyPair,
         ports: Option<(u16, u16)>,

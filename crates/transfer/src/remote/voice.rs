@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use farhaul_bond::mux::{Gone, Mux};
 
-use super::child::widen;
 use super::frames::{encode, encode_body};
 use super::messages::{FromRemote, Ready};
+use super::process::widen;
 
 /// Time for the last words of the program to leave. Ssh takes them at once, unless the network has gone.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ fn write(bytes: &[u8]) -> io::Result<()> {
 
 /// Tells that the program is ready. From now on, messages and a stream go both ways: `hear` gets the messages, and `at_end` is called at
 /// the end of ssh. `first` was read already.
-pub(super) fn begin(
+pub(crate) fn begin(
     ready: Ready,
     first: Vec<u8>,
     hear: impl FnMut(&[u8]) -> Result<(), Gone> + Send + 'static,
@@ -45,7 +45,7 @@ pub(super) fn begin(
 }
 
 /// Waits until everything has left.
-pub(super) fn finish() {
+pub(crate) fn finish() {
     if let Some(mux) = MUX.get() {
         mux.flush(LAST_WORDS);
     }

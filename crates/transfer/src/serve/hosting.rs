@@ -9,13 +9,12 @@ use farhaul_session::{
 };
 
 use super::listener::Caller;
-use crate::copy::partial::Target;
 use crate::environment::Environment;
 use crate::error::{self, Error, Trouble};
 use crate::event::{Event, Moved};
 use crate::report::{Direction, Report};
 use crate::session::file::outcome::{self, Measured};
-use crate::session::file::{FileLog, Holding, Receiving, Sending, Timed};
+use crate::session::file::{FileLog, Holding, Receiving, Sending, Target, Timed};
 use crate::session::measure::{self, Meter};
 use crate::session::throttled::Throttled;
 use crate::session::watch::Watch;

@@ -1,7 +1,9 @@
-//! One side of a copy: the session, the timed disk, and the log of files.
+//! One side of a copy: the session, the timed disk, the log of files, and what it cannot send or left incomplete.
 
 mod log;
+mod missing;
 pub(crate) mod outcome;
+mod partial;
 mod timed;
 mod waits;
 
@@ -12,6 +14,8 @@ use std::rc::Rc;
 use super::watch::RoundTrips;
 use super::{Session, WaitTimes};
 pub(crate) use log::FileLog;
+pub(crate) use missing::{Missing, select, too_many_for_one};
+pub(crate) use partial::Target;
 pub(crate) use timed::{Holding, Timed, Working};
 pub(crate) use waits::{ends, lock_wait, patience};
 

@@ -6,7 +6,6 @@ use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,21 +21,18 @@ use farhaul_keys::identity;
 use farhaul_session::{AbortCode, Pull, Request, ShownPath, escape};
 
 use self::job::Job;
-use super::frames::{Frames, MARK, decode_body};
-use super::messages::{Failed, Flowing, FromRemote, Hello, Ready, Stored, ToRemote, VERSION};
-use super::reach::Other;
-use super::voice;
 use crate::connect;
 use crate::copy::Copy;
-use crate::copy::missing::{Missing, select};
-use crate::copy::partial::Target;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Events;
-use crate::rsh;
+use crate::remote::frames::{Frames, MARK, decode_body};
+use crate::remote::messages::{Failed, Flowing, FromRemote, Hello, Ready, Stored, ToRemote, VERSION};
+use crate::remote::{Other, voice};
+use crate::rsh::{self, CommandHost};
 use crate::serve::hosting::Hosting;
 use crate::serve::listener::{self, Caller, Callers, Limits, ThroughSsh};
-use crate::session::file::{Holding, ends, lock_wait, patience};
+use crate::session::file::{Holding, Missing, Target, ends, lock_wait, patience, select};
 use crate::settings::Settings;
 use crate::throttle::Throttle;
 
@@ -50,7 +46,7 @@ const BLOCK: usize = 64 << 10;
 const SERVER_ADDRESS: usize = 2;
 
 /// What a program has to bring along that is started on a remote host.
-pub trait Host: Sync {
+pub trait Host: CommandHost + Sync {
     /// The settings of connections that these words of a command line give.
     ///
     /// # Errors
@@ -62,18 +58,6 @@ pub trait Host: Sync {
     /// # Errors
     /// The system does not tell.
     fn home_of(&self, user: &OsStr) -> io::Result<Option<PathBuf>>;
-
-    /// Whether ssh started this program to run commands: with the word [`RUNS_COMMANDS`](super::ssh::RUNS_COMMANDS).
-    fn may_run_commands(&self) -> bool;
-
-    /// The login shell of this user.
-    ///
-    /// # Errors
-    /// The system does not tell.
-    fn login_shell(&self) -> io::Result<PathBuf>;
-
-    /// What makes a command end with the thread that starts it: for the death of this program, which can tell nobody.
-    fn at_start_of_command(&self) -> fn(&mut Command);
 
     /// Leaves the session of ssh, whose end sends signals to its processes.
     ///
@@ -92,7 +76,7 @@ pub trait Host: Sync {
 ///
 /// # Errors
 /// The copy failed. The local program knows.
-pub fn bootstrap(host: &dyn Host, environment: &Environment) -> Result<(), Error> {
+pub fn run(host: &dyn Host, environment: &Environment) -> Result<(), Error> {
     io::stdout().write_all(MARK).and_then(|()| io::stdout().flush())?;
     let environment = Environment { events: Events::unheard(), ..environment.clone() };
     let mut near = LocalProgram { frames: Frames::clean() };

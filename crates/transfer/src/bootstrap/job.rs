@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use farhaul_session::{FailCode, Failure, NameList, Pull, Rules, escape};
 
-use super::super::messages::{PathText, Task};
 use super::Host;
 use crate::error::{Code, Error};
+use crate::remote::messages::{PathText, Task};
 use crate::rsh::login::LoginCommand;
 
 /// A task whose homes exist.
