@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use farhaul::security::PlainClients;
 use farhaul::{Listener, Stream};
-use farhaul_disk::{Directory, DiskSource, DiskStore, HeldDirectories, Place, Reach, Right, Selection, Wording};
+use farhaul_disk::{Directory, DiskSource, DiskStore, HeldDirectories, Reach, Selection, Wording};
 use farhaul_keys::Permit;
 use farhaul_session::{AbortCode, Pull, Push, Request, ShownPath};
 use farhaul_units::Rate;
@@ -48,7 +48,7 @@ use self::files::KeyGuard;
 use self::hosting::Hosting;
 use self::listener::{Caller, Callers, Limits};
 use self::older::RunningCopies;
-use self::permissions::Permissions;
+use self::permissions::{Allowed, Client, Permissions};
 use self::store_caps::StoreCaps;
 use crate::admission::{Admission, Rights};
 use crate::connect;
@@ -205,37 +205,25 @@ struct Serving<'a> {
 
 impl Serving<'_> {
     fn serve(&self, caller: &Caller) {
-        let permissions = &self.server.permissions;
-        let client = permissions.of(self.rights(caller));
+        let client = self.server.permissions.of(self.rights(caller));
+        let mut allowed = match client.allows(&caller.open.request) {
+            Ok(allowed) => allowed,
+            Err((code, why)) => return caller.refuse(code, &why),
+        };
+        allowed.permit = allowed.permit.ending_by(ends(&caller.stream, self.hosting.environment));
         match &caller.open.request {
-            Request::Push(push) => {
-                let deletes = push.rules.delete.map_or(Ok(()), |_| client.place(Right::Delete, &push.target).map(drop));
-                let place = deletes.and_then(|()| client.place(Right::Write, &push.target));
-                match place.and_then(|place| Ok((place, client.begins()?))) {
-                    Ok((place, permit)) => self.receive(caller, push, (&place, permit), client.munges_links()),
-                    Err((code, why)) => caller.refuse(code, &why),
-                }
-            }
-            Request::Pull(pull) => {
-                let places = pull.paths.iter().map(|path| client.entry(path)).collect::<Result<Vec<_>, _>>();
-                match places.and_then(|places| Ok((places, client.begins()?))) {
-                    Ok((places, permit)) => self.send(caller, pull, (&places, permit)),
-                    Err((code, why)) => caller.refuse(code, &why),
-                }
-            }
-            Request::Files => match client.begins() {
-                Ok(permit) => {
-                    let Environment { clock, events, .. } = self.hosting.environment;
-                    let permit = permit.ending_by(ends(&caller.stream, self.hosting.environment));
-                    let guard = KeyGuard::new(&client, permit, (*clock, events.of_session(caller.session)));
-                    let reach = Reach::Beneath(Arc::clone(permissions.root()));
-                    let (report, result) = self.hosting.serve_files(caller, reach, guard);
-                    self.report(caller, report, result);
-                }
-                Err((code, why)) => caller.refuse(code, &why),
-            },
-            _ => caller.refuse(AbortCode::WrongService, "this server has files; `farhaul bench --listen` measures"),
+            Request::Push(push) => self.receive(caller, push, allowed),
+            Request::Pull(pull) => self.send(caller, pull, allowed),
+            _ => self.serve_files(caller, &client, allowed.permit),
         }
+    }
+
+    fn serve_files(&self, caller: &Caller, client: &Client<'_>, permit: Permit) {
+        let Environment { clock, events, .. } = self.hosting.environment;
+        let guard = KeyGuard::new(client, permit, (*clock, events.of_session(caller.session)));
+        let reach = Reach::Beneath(Arc::clone(self.server.permissions.root()));
+        let (report, result) = self.hosting.serve_files(caller, reach, guard);
+        self.report(caller, report, result);
     }
 
     /// Reports a plain connection of a port that also encrypts. On others, the start did.
@@ -257,7 +245,8 @@ impl Serving<'_> {
         }
     }
 
-    fn receive(&self, caller: &Caller, push: &Push, (place, permit): (&Place, Permit), munges_links: bool) {
+    fn receive(&self, caller: &Caller, push: &Push, Allowed { places, permit, munges_links }: Allowed) {
+        let place = places.first().expect("a push names one place");
         let clock = self.hosting.environment.clock;
         let (target, holding) = (Target::beneath(&self.server.path, &push.target, place), Holding::default());
         let protection = caller.stream.connection().and_then(|connection| connection.protection().ok().flatten());
@@ -275,7 +264,7 @@ impl Serving<'_> {
             };
             let store = store.under_rules(&push.rules, false).waiting_by(patience).waiting_for_locks(wait);
             let ends = ends(&caller.stream, environment);
-            let permit = Arc::new(permit.ending_by(ends.clone()));
+            let permit = Arc::new(permit);
             let store = store.ending_by(ends).within_caps(Arc::new(StoreCaps::new(Arc::clone(&permit), clock)));
             Ok(Capped::new(store, permit, clock, holding.clone()).munging_links(munges_links))
         };
@@ -284,14 +273,14 @@ impl Serving<'_> {
         }
     }
 
-    fn send(&self, caller: &Caller, pull: &Pull, (places, permit): (&[Place], Permit)) {
+    fn send(&self, caller: &Caller, pull: &Pull, Allowed { places, permit, .. }: Allowed) {
         let begun = self.hosting.begin_to_send(caller);
         let wording = if pull.patterns { Wording::Patterns } else { Wording::Literal };
-        let each = || pull.paths.iter().map(ShownPath::from).zip(Selection::each_at(places, wording, pull.recursive));
-        let source = match (&pull.names, places, &pull.paths[..]) {
+        let each = || pull.paths.iter().map(ShownPath::from).zip(Selection::each_at(&places, wording, pull.recursive));
+        let source = match (&pull.names, &places[..], &pull.paths[..]) {
             (Some(_), [base, ..], [path, ..]) => DiskSource::by_names_beneath(&base.start, &base.below, pull.recursive)
                 .map_err(|error| Missing::one(ShownPath::from(path), &error)),
-            _ => select(Selection::at(places, wording, pull.recursive), pull.single, each).map(DiskSource::of),
+            _ => select(Selection::at(&places, wording, pull.recursive), pull.single, each).map(DiskSource::of),
         };
         let (report, result) = match source {
             Ok(source) => {
@@ -303,7 +292,6 @@ impl Serving<'_> {
                     source.leave_out_younger_directories();
                 }
                 let holding = Holding::default();
-                let permit = permit.ending_by(ends(&caller.stream, self.hosting.environment));
                 let source = Capped::new(source, permit, self.hosting.environment.clock, holding.clone());
                 self.hosting.send(caller, begun, source, holding)
             }

@@ -36,8 +36,6 @@ use crate::text::{plural, time};
 /// Callers beside the sessions whose requests may be pending: twice the connections of two measurements, of which the first caller
 /// gets half and the second one half of the rest.
 const OPENINGS: usize = 512;
-/// Time in which a session moves some bytes. A client that is suspended for ten minutes survives.
-pub const IDLE: Duration = Duration::from_secs(900);
 /// Time between looks at forged datagrams, and at idle sessions.
 const LOOK: Duration = Duration::from_secs(1);
 /// Such looks between looks for keys that have expired. Their last day is exact to a day in UTC, so a minute is soon.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use farhaul::security::{Grant, PathGrant};
 use farhaul_disk::{Directory, Held, HeldDirectories, Place, Right};
 use farhaul_keys::{Permit, Usage, Usages};
-use farhaul_session::{AbortCode, RelPath};
+use farhaul_session::{AbortCode, RelPath, Request};
 use farhaul_units::Rate;
 
 use crate::admission::Rights;
@@ -39,6 +39,16 @@ pub(crate) struct Client<'a> {
     rights: Rights,
     /// The directories of keys as they were when the session began.
     held: Arc<Held>,
+}
+
+/// What a request of a client is given: the places that it names, and the permit of its session.
+#[derive(Debug)]
+pub(crate) struct Allowed {
+    /// The target of a push, or the sources of a pull.
+    pub(crate) places: Vec<Place>,
+    pub(crate) permit: Permit,
+    /// Links of the client are stored so that they lead nowhere.
+    pub(crate) munges_links: bool,
 }
 
 /// Why a request is refused.
@@ -83,8 +93,28 @@ impl Permissions {
 }
 
 impl Client<'_> {
+    /// What the request is given, if the client has the rights and its caps leave room for one more session.
+    pub(crate) fn allows(&self, request: &Request) -> Result<Allowed, Refused> {
+        let places = match request {
+            Request::Push(push) => {
+                if push.rules.delete.is_some() {
+                    self.place(Right::Delete, &push.target)?;
+                }
+                vec![self.place(Right::Write, &push.target)?]
+            }
+            Request::Pull(pull) => pull.paths.iter().map(|path| self.entry(path)).collect::<Result<_, _>>()?,
+            Request::Files => Vec::new(),
+            _ => {
+                let why = "this server has files; `farhaul bench --listen` measures";
+                return Err((AbortCode::WrongService, why.to_owned()));
+            }
+        };
+        let munges_links = matches!(&self.rights, Rights::Granted(grant) if grant.munges_links);
+        Ok(Allowed { places, permit: self.begins()?, munges_links })
+    }
+
     /// Begins a session within the caps of the client.
-    pub(crate) fn begins(&self) -> Result<Permit, Refused> {
+    fn begins(&self) -> Result<Permit, Refused> {
         let Permissions { usages, plain, unlisted, unlisted_rate, .. } = self.permissions;
         match &self.rights {
             Rights::Granted(grant) => usages.begin(grant).map_err(|full| (AbortCode::Busy, full.0.to_owned())),
@@ -93,11 +123,6 @@ impl Client<'_> {
             Rights::All => Ok(Permit::default()),
             Rights::None => Err(refused(NOT_ADMITTED)),
         }
-    }
-
-    /// Whether links of the client are stored so that they lead nowhere.
-    pub(crate) const fn munges_links(&self) -> bool {
-        matches!(&self.rights, Rights::Granted(grant) if grant.munges_links)
     }
 
     /// Where a path below the root leads, if the client has this right there.
@@ -112,7 +137,7 @@ impl Client<'_> {
     }
 
     /// Where an entry is that is sent under its own name.
-    pub(crate) fn entry(&self, path: &RelPath) -> Result<Place, Refused> {
+    fn entry(&self, path: &RelPath) -> Result<Place, Refused> {
         let Some(grant) = self.granted(Right::Read)? else { return Ok(self.below_root(path)) };
         let entries = those(grant, Right::Read).filter_map(|granted| self.held.entry(&granted.path, path));
         let found = entries.reduce(|one, other| match (&one, &other) {
