@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use delegate::delegate;
 use farhaul::{ConnectionLost, Error, Rate, Stats, Stream};
 
 use crate::mux::MuxStream;
@@ -22,17 +23,52 @@ impl From<Stream> for First {
     }
 }
 
-/// The same call of either.
-macro_rules! either {
-    ($first:expr, $stream:ident => $call:expr) => {
-        match $first {
-            First::Connection($stream) => $call,
-            First::Ssh($stream, _) => $call,
-        }
-    };
-}
-
 impl First {
+    delegate! {
+        to match self { Self::Connection(stream) => stream, Self::Ssh(stream, _) => stream } {
+            /// Takes as much of `data` as fits, as [`Stream::send`].
+            ///
+            /// # Errors
+            /// As there.
+            pub fn send(&self, data: &[u8]) -> Result<usize, Error>;
+            /// Moves received bytes into `out`, as [`Stream::recv`].
+            ///
+            /// # Errors
+            /// As there.
+            pub fn recv(&self, out: &mut [u8]) -> Result<usize, Error>;
+            /// Sets the longest wait of a receiving call.
+            pub fn set_read_timeout(&self, timeout: Option<Duration>);
+            /// Sets the longest wait of a sending call.
+            pub fn set_write_timeout(&self, timeout: Option<Duration>);
+            /// Waits until the peer has everything, and closes.
+            ///
+            /// # Errors
+            /// The stream is lost.
+            pub fn finish(&self) -> Result<(), Error>;
+            /// Ends this side's direction.
+            ///
+            /// # Errors
+            /// The stream is lost, or has ended.
+            pub fn finish_sending(&self) -> Result<(), Error>;
+            /// Waits until the stream has closed.
+            ///
+            /// # Errors
+            /// It is lost.
+            pub fn wait_until_closed(&self) -> Result<(), Error>;
+            /// Ends the stream at once, in both directions.
+            pub fn close(&self);
+            /// Ends the stream at once, because this side cannot go on.
+            pub fn abort(&self);
+            /// Caps the sending rate from now on.
+            ///
+            /// # Errors
+            /// A cap of zero, or the protocol cannot change it.
+            pub fn set_max_rate(&self, rate: Option<Rate>) -> Result<(), Error>;
+            /// Whether the calls that wait have ended.
+            pub fn is_cancelled(&self) -> bool;
+        }
+    }
+
     /// The connection over UDP, if it is one.
     pub const fn connection(&self) -> Option<&Stream> {
         match self {
@@ -57,40 +93,6 @@ impl First {
         }
     }
 
-    /// Takes as much of `data` as fits, as [`Stream::send`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn send(&self, data: &[u8]) -> Result<usize, Error> {
-        either!(self, stream => stream.send(data))
-    }
-
-    /// Moves received bytes into `out`, as [`Stream::recv`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
-        either!(self, stream => stream.recv(out))
-    }
-
-    /// Sets the longest wait of a receiving call.
-    pub fn set_read_timeout(&self, timeout: Option<Duration>) {
-        either!(self, stream => stream.set_read_timeout(timeout));
-    }
-
-    /// Sets the longest wait of a sending call.
-    pub fn set_write_timeout(&self, timeout: Option<Duration>) {
-        either!(self, stream => stream.set_write_timeout(timeout));
-    }
-
-    /// Waits until the peer has everything, and closes.
-    ///
-    /// # Errors
-    /// The stream is lost.
-    pub fn finish(&self) -> Result<(), Error> {
-        either!(self, stream => stream.finish())
-    }
-
     /// Closes once the peer has everything. Never waits.
     pub fn finish_in_background(&self) {
         match self {
@@ -106,40 +108,6 @@ impl First {
     /// The connection is gone.
     pub fn has_half_close(&self) -> Result<bool, Error> {
         self.connection().map_or(Ok(true), Stream::has_half_close)
-    }
-
-    /// Ends this side's direction.
-    ///
-    /// # Errors
-    /// The stream is lost, or has ended.
-    pub fn finish_sending(&self) -> Result<(), Error> {
-        either!(self, stream => stream.finish_sending())
-    }
-
-    /// Waits until the stream has closed.
-    ///
-    /// # Errors
-    /// It is lost.
-    pub fn wait_until_closed(&self) -> Result<(), Error> {
-        either!(self, stream => stream.wait_until_closed())
-    }
-
-    /// Ends the stream at once, in both directions.
-    pub fn close(&self) {
-        either!(self, stream => stream.close());
-    }
-
-    /// Ends the stream at once, because this side cannot go on.
-    pub fn abort(&self) {
-        either!(self, stream => stream.abort());
-    }
-
-    /// Caps the sending rate from now on.
-    ///
-    /// # Errors
-    /// A cap of zero, or the protocol cannot change it.
-    pub fn set_max_rate(&self, rate: Option<Rate>) -> Result<(), Error> {
-        either!(self, stream => stream.set_max_rate(rate))
     }
 
     /// Replaces the congestion controller. Ssh has that of TCP.
@@ -160,11 +128,6 @@ impl First {
         if let Self::Ssh(stream, _) = self {
             stream.rest();
         }
-    }
-
-    /// Whether the calls that wait have ended.
-    pub fn is_cancelled(&self) -> bool {
-        either!(self, stream => stream.is_cancelled())
     }
 
     /// How the stream has ended; `None` while it goes on.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use delegate::delegate;
 use farhaul_disk::MUNGED;
 use farhaul_keys::{Claim, Permit};
 use farhaul_session::{
@@ -87,8 +88,15 @@ impl<T> Capped<T> {
 }
 
 impl<T: Source> Source for Capped<T> {
-    fn restrict(&mut self, names: NameList) {
-        self.inner.restrict(names);
+    delegate! {
+        to self.inner {
+            fn restrict(&mut self, names: NameList);
+            fn close(&mut self, id: EntryId);
+            fn figures(&mut self) -> Figures;
+            fn open(&mut self, id: EntryId) -> Result<Stamp, Failure>;
+            fn forget(&mut self, id: EntryId);
+            fn recheck(&mut self, id: EntryId) -> Result<Stamp, Failure>;
+        }
     }
 
     fn next_entry(&mut self, id: EntryId) -> Next {
@@ -113,10 +121,6 @@ impl<T: Source> Source for Capped<T> {
         }
     }
 
-    fn open(&mut self, id: EntryId) -> Result<Stamp, Failure> {
-        self.inner.open(id)
-    }
-
     fn read_known(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
         let chunk = self.inner.read_known(id, offset, out)?;
         match chunk {
@@ -125,10 +129,6 @@ impl<T: Source> Source for Capped<T> {
             Chunk::Pending | Chunk::End => {}
         }
         Ok(chunk)
-    }
-
-    fn forget(&mut self, id: EntryId) {
-        self.inner.forget(id);
     }
 
     fn read(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
@@ -141,21 +141,28 @@ impl<T: Source> Source for Capped<T> {
         }
         Ok(chunk)
     }
-
-    fn recheck(&mut self, id: EntryId) -> Result<Stamp, Failure> {
-        self.inner.recheck(id)
-    }
-
-    fn close(&mut self, id: EntryId) {
-        self.inner.close(id);
-    }
-
-    fn figures(&mut self) -> Figures {
-        self.inner.figures()
-    }
 }
 
 impl<T: Store> Store for Capped<T> {
+    delegate! {
+        to self.inner {
+            fn compares_enough(&self) -> bool;
+            fn chunk(&mut self, id: EntryId, index: u64, digest: &ChunkDigest);
+            fn figures(&mut self) -> Figures;
+            fn can_repair(&self) -> bool;
+            fn scratch(&mut self) -> Result<Box<dyn Scratch>, Failure>;
+            fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)>;
+            fn backlog(&self) -> u64;
+            fn settle(&mut self);
+            fn conclude(&mut self, ending: Ending);
+            fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)>;
+            fn finish_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Commit, Failure>;
+            fn has_unknown(&self) -> bool;
+            fn keep(&mut self, id: EntryId, index: u64) -> Result<(), Failure>;
+            fn forget(&mut self, id: EntryId);
+        }
+    }
+
     fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Made, Failure> {
         self.permit.charge_file()?;
         self.charge_properties(entry)?;
@@ -180,10 +187,6 @@ impl<T: Store> Store for Capped<T> {
     fn commit(&mut self, id: EntryId, entry: &Entry, digest: &Digest) -> Result<Commit, Failure> {
         self.claim = Claim::default();
         self.inner.commit(id, entry, digest)
-    }
-
-    fn finish_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Commit, Failure> {
-        self.inner.finish_dir(id, entry)
     }
 
     fn abort(&mut self, id: EntryId, leftover: Leftover) {
@@ -211,29 +214,9 @@ impl<T: Store> Store for Capped<T> {
         Some(known)
     }
 
-    fn has_unknown(&self) -> bool {
-        self.inner.has_unknown()
-    }
-
-    fn compares_enough(&self) -> bool {
-        self.inner.compares_enough()
-    }
-
     fn zeros(&mut self, id: EntryId, offset: u64, count: u64) -> Result<(), Failure> {
         self.charge_hole(count)?;
         self.inner.zeros(id, offset, count)
-    }
-
-    fn keep(&mut self, id: EntryId, index: u64) -> Result<(), Failure> {
-        self.inner.keep(id, index)
-    }
-
-    fn chunk(&mut self, id: EntryId, index: u64, digest: &ChunkDigest) {
-        self.inner.chunk(id, index, digest);
-    }
-
-    fn can_repair(&self) -> bool {
-        self.inner.can_repair()
     }
 
     fn make_symlink(&mut self, id: EntryId, entry: &Entry) -> Result<(Change, Commit), Failure> {
@@ -253,38 +236,6 @@ impl<T: Store> Store for Capped<T> {
         self.permit.charge_file()?;
         self.charge_properties(entry)?;
         self.inner.make_hard_link(id, entry, first)
-    }
-
-    fn forget(&mut self, id: EntryId) {
-        self.inner.forget(id);
-    }
-
-    fn scratch(&mut self) -> Result<Box<dyn Scratch>, Failure> {
-        self.inner.scratch()
-    }
-
-    fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)> {
-        self.inner.delete_next()
-    }
-
-    fn backlog(&self) -> u64 {
-        self.inner.backlog()
-    }
-
-    fn settle(&mut self) {
-        self.inner.settle();
-    }
-
-    fn conclude(&mut self, ending: Ending) {
-        self.inner.conclude(ending);
-    }
-
-    fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {
-        self.inner.poll_committed()
-    }
-
-    fn figures(&mut self) -> Figures {
-        self.inner.figures()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use delegate::delegate;
 use farhaul_bond::BondedStream;
 use farhaul_disk::{Directory, DiskFiles, Guard, Place, Reach, Right};
 use farhaul_keys::{Claim, Exhausted, Permit};
@@ -74,6 +75,16 @@ struct Serving<'a, G: Guard> {
 }
 
 impl<G: Guard> Session for Serving<'_, G> {
+    delegate! {
+        to self.session {
+            fn handle_end(&mut self) -> Result<(), SessionError>;
+            fn cancel(&mut self, why: Abort);
+            fn is_over(&self) -> bool;
+            fn error(&self) -> Option<&SessionError>;
+            fn handle_written(&mut self, count: usize);
+        }
+    }
+
     /// A thread of its own reads, since the client asks while it gets answers.
     fn sends(&self) -> bool {
         true
@@ -87,10 +98,6 @@ impl<G: Guard> Session for Serving<'_, G> {
         self.session.poll_write()
     }
 
-    fn handle_written(&mut self, count: usize) {
-        self.session.handle_written(count);
-    }
-
     fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError> {
         self.working.set(true);
         let handled = self.session.handle_received(bytes);
@@ -102,25 +109,9 @@ impl<G: Guard> Session for Serving<'_, G> {
         false
     }
 
-    fn handle_end(&mut self) -> Result<(), SessionError> {
-        self.session.handle_end()
-    }
-
     /// Whether the work goes on, between looks at new requests. Nobody waits for the work of a lost connection.
     fn handle_events(&mut self) -> bool {
         self.session.has_work() && matches!(self.stream.ending(), Ok(None))
-    }
-
-    fn cancel(&mut self, why: Abort) {
-        self.session.cancel(why);
-    }
-
-    fn is_over(&self) -> bool {
-        self.session.is_over()
-    }
-
-    fn error(&self) -> Option<&SessionError> {
-        self.session.error()
     }
 }
 

@@ -7,6 +7,7 @@ mod partial;
 mod timed;
 mod waits;
 
+use delegate::delegate;
 use farhaul_session::{Abort, FileReceiver, FileSender, SessionError, Source, Store};
 
 use std::rc::Rc;
@@ -34,12 +35,18 @@ pub(crate) struct Receiving<S> {
 }
 
 impl<S: Source> Session for Sending<S> {
-    fn begin(&mut self, wait_times: &Rc<WaitTimes>) {
-        self.source.begin(wait_times);
-    }
-
-    fn set_round_trips(&mut self, round_trips: RoundTrips) {
-        self.source.set_round_trips(round_trips);
+    delegate! {
+        to self.session {
+            fn handle_end(&mut self) -> Result<(), SessionError>;
+            fn is_over(&self) -> bool;
+            fn error(&self) -> Option<&SessionError>;
+            fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError>;
+            fn cancel(&mut self, why: Abort);
+        }
+        to self.source {
+            fn begin(&mut self, wait_times: &Rc<WaitTimes>);
+            fn set_round_trips(&mut self, round_trips: RoundTrips);
+        }
     }
 
     fn sends(&self) -> bool {
@@ -55,16 +62,8 @@ impl<S: Source> Session for Sending<S> {
         self.log.on_moved(self.session.progress());
     }
 
-    fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError> {
-        self.session.handle_received(bytes)
-    }
-
     fn awaits_disk(&self) -> bool {
         false
-    }
-
-    fn handle_end(&mut self) -> Result<(), SessionError> {
-        self.session.handle_end()
     }
 
     fn handle_events(&mut self) -> bool {
@@ -75,35 +74,23 @@ impl<S: Source> Session for Sending<S> {
         }
         any
     }
-
-    fn cancel(&mut self, why: Abort) {
-        self.session.cancel(why);
-    }
-
-    fn is_over(&self) -> bool {
-        self.session.is_over()
-    }
-
-    fn error(&self) -> Option<&SessionError> {
-        self.session.error()
-    }
 }
 
 impl<S: Store> Session for Receiving<S> {
-    fn set_round_trips(&mut self, round_trips: RoundTrips) {
-        self.store.set_round_trips(round_trips);
+    delegate! {
+        to self.store {
+            fn set_round_trips(&mut self, round_trips: RoundTrips);
+        }
+        to self.session {
+            fn poll_write(&mut self) -> &[u8];
+            fn handle_written(&mut self, count: usize);
+            fn is_over(&self) -> bool;
+            fn error(&self) -> Option<&SessionError>;
+        }
     }
 
     fn sends(&self) -> bool {
         false
-    }
-
-    fn poll_write(&mut self) -> &[u8] {
-        self.session.poll_write()
-    }
-
-    fn handle_written(&mut self, count: usize) {
-        self.session.handle_written(count);
     }
 
     fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError> {
@@ -135,13 +122,5 @@ impl<S: Store> Session for Receiving<S> {
 
     fn cancel(&mut self, why: Abort) {
         self.session.cancel(&mut self.store, why);
-    }
-
-    fn is_over(&self) -> bool {
-        self.session.is_over()
-    }
-
-    fn error(&self) -> Option<&SessionError> {
-        self.session.error()
     }
 }

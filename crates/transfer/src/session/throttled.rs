@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use delegate::delegate;
 use farhaul_bond::BondedStream;
 use farhaul_session::{Abort, SenderRequest, SenderRequests, SenderSettings, SessionError};
 use farhaul_units::Rate;
@@ -78,12 +79,19 @@ impl Asking {
 }
 
 impl<J: Session> Session for Throttled<'_, J> {
-    fn begin(&mut self, wait_times: &Rc<WaitTimes>) {
-        self.session.begin(wait_times);
-    }
-
-    fn sends(&self) -> bool {
-        self.session.sends()
+    delegate! {
+        to self.session {
+            fn set_round_trips(&mut self, round_trips: RoundTrips);
+            fn begin(&mut self, wait_times: &Rc<WaitTimes>);
+            fn sends(&self) -> bool;
+            fn handle_disk(&mut self) -> Result<(), SessionError>;
+            fn handle_end(&mut self) -> Result<(), SessionError>;
+            fn handle_events(&mut self) -> bool;
+            fn cancel(&mut self, why: Abort);
+            fn is_over(&self) -> bool;
+            fn error(&self) -> Option<&SessionError>;
+            fn awaits_disk(&self) -> bool;
+        }
     }
 
     fn poll_write(&mut self) -> &[u8] {
@@ -131,40 +139,8 @@ impl<J: Session> Session for Throttled<'_, J> {
         })
     }
 
-    fn awaits_disk(&self) -> bool {
-        self.session.awaits_disk()
-    }
-
-    fn handle_disk(&mut self) -> Result<(), SessionError> {
-        self.session.handle_disk()
-    }
-
-    fn handle_end(&mut self) -> Result<(), SessionError> {
-        self.session.handle_end()
-    }
-
-    fn handle_events(&mut self) -> bool {
-        self.session.handle_events()
-    }
-
-    fn cancel(&mut self, why: Abort) {
-        self.session.cancel(why);
-    }
-
-    fn is_over(&self) -> bool {
-        self.session.is_over()
-    }
-
     fn is_paused(&self) -> bool {
         self.session.is_paused() || matches!(self.direction, Direction::Sends(_)) && self.throttle.is_paused()
-    }
-
-    fn error(&self) -> Option<&SessionError> {
-        self.session.error()
-    }
-
-    fn set_round_trips(&mut self, round_trips: RoundTrips) {
-        self.session.set_round_trips(round_trips);
     }
 }
 

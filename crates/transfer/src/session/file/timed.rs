@@ -1,11 +1,13 @@
 //! A source or store that times the disk, and reports this side's figures to the peer at the end.
 
 use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use delegate::delegate;
 use farhaul::Stats;
 use farhaul_bond::BondedStream;
 use farhaul_session::{
@@ -173,49 +175,60 @@ impl<T> Timed<T> {
         figures
     }
 
-    fn timed<R>(&mut self, call: impl FnOnce(&mut T) -> R) -> R {
-        let (began, held_before) = (self.meter.now(), self.held_back());
+    /// The source or store, whose time counts until this is dropped.
+    fn timing(&mut self) -> Timing<'_, T> {
         self.working.set(true);
-        let result = call(&mut self.inner);
-        self.working.set(false);
-        let held = self.held_back() - held_before;
-        self.spent += (self.meter.now() - began).saturating_sub(held);
-        result
+        Timing { began: self.meter.now(), held_before: self.held_back(), timed: self }
+    }
+}
+
+/// A call of a source or store.
+struct Timing<'a, T> {
+    timed: &'a mut Timed<T>,
+    began: Instant,
+    held_before: Duration,
+}
+
+impl<T> Deref for Timing<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.timed.inner
+    }
+}
+
+impl<T> DerefMut for Timing<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.timed.inner
+    }
+}
+
+impl<T> Drop for Timing<'_, T> {
+    fn drop(&mut self) {
+        let held = self.timed.held_back() - self.held_before;
+        self.timed.working.set(false);
+        self.timed.spent += (self.timed.meter.now() - self.began).saturating_sub(held);
     }
 }
 
 impl<T: Source> Source for Timed<T> {
-    fn restrict(&mut self, names: NameList) {
-        self.timed(|inner| inner.restrict(names));
-    }
-
-    fn next_entry(&mut self, id: EntryId) -> Next {
-        self.timed(|inner| inner.next_entry(id))
-    }
-
-    fn open(&mut self, id: EntryId) -> Result<Stamp, Failure> {
-        self.timed(|inner| inner.open(id))
-    }
-
-    fn read_known(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
-        self.timed(|inner| inner.read_known(id, offset, out))
-    }
-
-    fn forget(&mut self, id: EntryId) {
-        self.inner.forget(id);
+    delegate! {
+        to self.timing() {
+            fn restrict(&mut self, names: NameList);
+            fn next_entry(&mut self, id: EntryId) -> Next;
+            fn open(&mut self, id: EntryId) -> Result<Stamp, Failure>;
+            fn read_known(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure>;
+            fn recheck(&mut self, id: EntryId) -> Result<Stamp, Failure>;
+        }
+        to self.inner {
+            fn forget(&mut self, id: EntryId);
+            fn close(&mut self, id: EntryId);
+        }
     }
 
     fn read(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
         self.moves();
-        self.timed(|inner| inner.read(id, offset, out))
-    }
-
-    fn recheck(&mut self, id: EntryId) -> Result<Stamp, Failure> {
-        self.timed(|inner| inner.recheck(id))
-    }
-
-    fn close(&mut self, id: EntryId) {
-        self.inner.close(id);
+        self.timing().read(id, offset, out)
     }
 
     fn figures(&mut self) -> Figures {
@@ -224,97 +237,38 @@ impl<T: Source> Source for Timed<T> {
 }
 
 impl<T: Store> Store for Timed<T> {
-    fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Made, Failure> {
-        self.timed(|inner| inner.make_dir(id, entry))
-    }
-
-    fn begin(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
-        self.timed(|inner| inner.begin(id, entry))
+    delegate! {
+        to self.timing() {
+            fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Made, Failure>;
+            fn begin(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure>;
+            fn finish_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Commit, Failure>;
+            fn examine(&mut self, id: EntryId, entry: &Entry) -> Result<Verdict, Failure>;
+            fn zeros(&mut self, id: EntryId, offset: u64, count: u64) -> Result<(), Failure>;
+            fn keep(&mut self, id: EntryId, index: u64) -> Result<(), Failure>;
+            fn chunk(&mut self, id: EntryId, index: u64, digest: &ChunkDigest);
+            fn make_symlink(&mut self, id: EntryId, entry: &Entry) -> Result<(Change, Commit), Failure>;
+            fn make_hard_link(&mut self, id: EntryId, entry: &Entry, first: &RelPath) -> Result<(Change, Commit), Failure>;
+            fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)>;
+            fn settle(&mut self);
+            fn commit(&mut self, id: EntryId, entry: &Entry, digest: &Digest) -> Result<Commit, Failure>;
+        }
+        to self.inner {
+            fn abort(&mut self, id: EntryId, leftover: Leftover);
+            fn poll_known(&mut self) -> Option<(EntryId, KnownChunk)>;
+            fn has_unknown(&self) -> bool;
+            fn compares_enough(&self) -> bool;
+            fn can_repair(&self) -> bool;
+            fn forget(&mut self, id: EntryId);
+            fn scratch(&mut self) -> Result<Box<dyn Scratch>, Failure>;
+            fn backlog(&self) -> u64;
+            fn conclude(&mut self, ending: Ending);
+            fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)>;
+        }
     }
 
     fn write(&mut self, id: EntryId, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         self.moves();
-        self.timed(|inner| inner.write(id, offset, bytes))
-    }
-
-    fn commit(&mut self, id: EntryId, entry: &Entry, digest: &Digest) -> Result<Commit, Failure> {
-        self.timed(|inner| inner.commit(id, entry, digest))
-    }
-
-    fn finish_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Commit, Failure> {
-        self.timed(|inner| inner.finish_dir(id, entry))
-    }
-
-    fn abort(&mut self, id: EntryId, leftover: Leftover) {
-        self.inner.abort(id, leftover);
-    }
-
-    fn examine(&mut self, id: EntryId, entry: &Entry) -> Result<Verdict, Failure> {
-        self.timed(|inner| inner.examine(id, entry))
-    }
-
-    fn poll_known(&mut self) -> Option<(EntryId, KnownChunk)> {
-        self.inner.poll_known()
-    }
-
-    fn has_unknown(&self) -> bool {
-        self.inner.has_unknown()
-    }
-
-    fn compares_enough(&self) -> bool {
-        self.inner.compares_enough()
-    }
-
-    fn zeros(&mut self, id: EntryId, offset: u64, count: u64) -> Result<(), Failure> {
-        self.timed(|inner| inner.zeros(id, offset, count))
-    }
-
-    fn keep(&mut self, id: EntryId, index: u64) -> Result<(), Failure> {
-        self.timed(|inner| inner.keep(id, index))
-    }
-
-    fn chunk(&mut self, id: EntryId, index: u64, digest: &ChunkDigest) {
-        self.timed(|inner| inner.chunk(id, index, digest));
-    }
-
-    fn can_repair(&self) -> bool {
-        self.inner.can_repair()
-    }
-
-    fn make_symlink(&mut self, id: EntryId, entry: &Entry) -> Result<(Change, Commit), Failure> {
-        self.timed(|inner| inner.make_symlink(id, entry))
-    }
-
-    fn make_hard_link(&mut self, id: EntryId, entry: &Entry, first: &RelPath) -> Result<(Change, Commit), Failure> {
-        self.timed(|inner| inner.make_hard_link(id, entry, first))
-    }
-
-    fn forget(&mut self, id: EntryId) {
-        self.inner.forget(id);
-    }
-
-    fn scratch(&mut self) -> Result<Box<dyn Scratch>, Failure> {
-        self.inner.scratch()
-    }
-
-    fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)> {
-        self.timed(Store::delete_next)
-    }
-
-    fn backlog(&self) -> u64 {
-        self.inner.backlog()
-    }
-
-    fn settle(&mut self) {
-        self.timed(Store::settle);
-    }
-
-    fn conclude(&mut self, ending: Ending) {
-        self.inner.conclude(ending);
-    }
-
-    fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {
-        self.inner.poll_committed()
+        self.timing().write(id, offset, bytes)
     }
 
     fn figures(&mut self) -> Figures {
