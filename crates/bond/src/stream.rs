@@ -71,11 +71,6 @@ impl BondedStream {
         self.first().peer_addr()
     }
 
-    /// Whether ssh carries its data.
-    pub fn is_through_ssh(&self) -> bool {
-        self.connection().is_none() && !self.shared().is_bonded()
-    }
-
     /// Flows that carry its data: those that have joined, or the first connection.
     pub fn flows(&self) -> usize {
         lock(&self.shared().flows).len().max(1)

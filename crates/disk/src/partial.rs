@@ -82,23 +82,7 @@ impl Partial {
         match inode.and_then(|inode| Ok((inode, reserve(&file)?))) {
             Ok((inode, space)) => {
                 claims.claim_file(&directory, &temporary, &name, inode);
-                let (end, journal) = (Cell::new(0), Notes::None);
-                let (basis, is_continued, is_over) = (None, false, false);
-                Ok(Self {
-                    directory,
-                    file,
-                    temporary,
-                    name,
-                    space,
-                    end,
-                    size,
-                    journal,
-                    noted: Vec::new(),
-                    basis,
-                    is_continued,
-                    is_over,
-                    claims,
-                })
+                Ok(Self::empty(directory, file, (temporary, name), (size, space), claims))
             }
             Err(error) => {
                 remains::remove(&directory, &temporary, &file);
@@ -125,24 +109,37 @@ impl Partial {
         }
         let inode = rustix::fs::fstat(&file).map_err(|error| failure("read", error))?.st_ino;
         claims.claim_file(&directory, &temporary, &name, inode);
-        let (space, end) = (Reservation::none(), Cell::new(len.min(entry.size)));
-        let (journal, basis, is_over) = (Notes::None, None, false);
-        let size = entry.size;
-        Ok(Self {
+        let size = (entry.size, Reservation::none());
+        let mut partial = Self::empty(directory, file, (temporary, name), size, claims);
+        partial.end.set(len.min(entry.size));
+        partial.noted = noted;
+        partial.is_continued = true;
+        Ok(partial)
+    }
+
+    /// A file that gets `size` bytes, and has none yet.
+    fn empty(
+        directory: Arc<Directory>,
+        file: File,
+        (temporary, name): (Component, Component),
+        (size, space): (u64, Reservation),
+        claims: Arc<Claims>,
+    ) -> Self {
+        Self {
             directory,
             file,
             temporary,
             name,
             space,
-            end,
+            end: Cell::new(0),
             size,
-            journal,
-            noted,
-            basis,
-            is_continued: true,
-            is_over,
+            journal: Notes::None,
+            noted: Vec::new(),
+            basis: None,
+            is_continued: false,
+            is_over: false,
             claims,
-        })
+        }
     }
 
     /// The same, which takes known chunks over from `basis`.

@@ -13,23 +13,8 @@ fn a_full_disk_is_reported_with_the_name_of_the_incomplete_file() {
     let name = Component::new(b"tape\n1").unwrap();
     let temporary = temporary_name(&name).unwrap();
     let space = Reservation::begin(&file, 0).unwrap();
-    let (end, claims, journal) = (Cell::new(1), Arc::default(), Notes::None);
-    let (basis, is_continued, is_over, size) = (None, false, false, 2);
-    let partial = Partial {
-        directory,
-        file,
-        temporary,
-        name,
-        space,
-        end,
-        size,
-        journal,
-        noted: Vec::new(),
-        basis,
-        is_continued,
-        is_over,
-        claims,
-    };
+    let partial = Partial::empty(directory, file, (temporary, name), (2, space), Arc::default());
+    partial.end.set(1);
     let failure = partial.write(1, b"x").unwrap_err();
     assert_eq!(failure.code, FailCode::NoSpace);
     assert!(failure.message.contains(" .tape\\n1.") && failure.message.ends_with(".fhpart"), "{failure}");
