@@ -197,7 +197,7 @@ pub trait Streams: Transport {
     fn release(&mut self, now: Instant, id: ConnectionId);
 
     /// Whether this side has closed the connection and still repeats its shutdown.
-    fn is_leaving(&self, id: ConnectionId) -> bool;
+    fn is_closing(&self, id: ConnectionId) -> bool;
 
     /// The address of the peer; `None` for a connection that was released.
     fn peer(&self, id: ConnectionId) -> Option<SocketAddr>;

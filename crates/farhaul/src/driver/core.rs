@@ -213,7 +213,7 @@ impl<T: Streams + Channels> Core<T> {
     /// each transmit.
     pub(super) fn note_closed(&mut self) {
         while let Some(&id) = self.leaving.front()
-            && !self.transport.is_leaving(id)
+            && !self.transport.is_closing(id)
         {
             self.leaving.pop_front();
         }

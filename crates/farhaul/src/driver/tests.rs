@@ -116,7 +116,7 @@ impl Streams for Toy {
         }
     }
 
-    fn is_leaving(&self, _: ConnectionId) -> bool {
+    fn is_closing(&self, _: ConnectionId) -> bool {
         self.released && self.peer.is_some()
     }
 

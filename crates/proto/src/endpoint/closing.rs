@@ -1,4 +1,4 @@
-//! Tells the peer that this side closed or aborted.
+//! The close packets of a side that closed or aborted.
 
 use farhaul_units::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const MAX_SPACING: Duration = Duration::from_secs(1);
 /// [released](crate::Streams::release) its last connection needs to live at most this long.
 pub const LONGEST_CLOSE: Duration = MAX_SPACING.saturating_mul(REPEATS - 1);
 
-/// The way in which this side left.
+/// The way in which this side closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseKind {
     /// This side closed, and the peer has acknowledged all data: sends a shutdown.
@@ -22,15 +22,15 @@ pub enum CloseKind {
     Aborted,
 }
 
-/// The packets that tell the peer how this side left.
+/// The packets that tell the peer how this side closes.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Closing {
-    /// This side has not left.
+    /// This side does not close.
     #[default]
     None,
-    /// This side has left and is telling the peer.
-    Telling {
-        /// How it leaves.
+    /// This side closes, and sends packets that say so.
+    Sending {
+        /// How it closes.
         kind: CloseKind,
         /// Packets that follow.
         left: u32,
@@ -38,42 +38,42 @@ pub enum Closing {
         next: Instant,
     },
     /// The last packet was sent.
-    Told,
+    Sent,
 }
 
 impl Closing {
-    /// Starts to tell the peer.
+    /// Begins to close.
     pub fn begin(&mut self, now: Instant, kind: CloseKind) {
-        *self = Self::Telling { kind, left: REPEATS, next: now };
+        *self = Self::Sending { kind, left: REPEATS, next: now };
     }
 
     /// The packet to send now.
     pub fn poll(&mut self, now: Instant, round_trip: Duration) -> Option<CloseKind> {
         match *self {
-            Self::Telling { kind, left, next } if next <= now => {
+            Self::Sending { kind, left, next } if next <= now => {
                 let next = now + round_trip.clamp(MIN_SPACING, MAX_SPACING);
-                *self = if left == 1 { Self::Told } else { Self::Telling { kind, left: left - 1, next } };
+                *self = if left == 1 { Self::Sent } else { Self::Sending { kind, left: left - 1, next } };
                 Some(kind)
             }
             _ => None,
         }
     }
 
-    /// Whether this side has left.
+    /// Whether this side closes, or has closed.
     pub const fn has_begun(&self) -> bool {
         !matches!(self, Self::None)
     }
 
     /// Whether the last packet was sent. No time passes after it.
-    pub const fn is_told(&self) -> bool {
-        matches!(self, Self::Told)
+    pub const fn is_sent(&self) -> bool {
+        matches!(self, Self::Sent)
     }
 
-    /// When the peer is told next.
+    /// When the next packet is sent.
     pub const fn deadline(&self) -> Option<Instant> {
         match *self {
-            Self::Telling { next, .. } => Some(next),
-            Self::None | Self::Told => None,
+            Self::Sending { next, .. } => Some(next),
+            Self::None | Self::Sent => None,
         }
     }
 }
@@ -91,7 +91,7 @@ mod tests {
                 now = next;
                 assert_eq!(closing.poll(now, round_trip), Some(CloseKind::Closed));
             }
-            assert!(closing.is_told() && now - Instant::ZERO <= LONGEST_CLOSE, "{round_trip:?}");
+            assert!(closing.is_sent() && now - Instant::ZERO <= LONGEST_CLOSE, "{round_trip:?}");
         }
     }
 
@@ -106,7 +106,7 @@ mod tests {
                 .filter_map(|millis| Some((millis, closing.poll(at(millis), Duration::from_millis(100))?)))
                 .collect();
             assert_eq!(sent, [0, 100, 200].map(|millis| (millis, kind)));
-            assert!(closing.is_told() && closing.has_begun());
+            assert!(closing.is_sent() && closing.has_begun());
         }
     }
 }

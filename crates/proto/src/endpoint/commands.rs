@@ -188,7 +188,7 @@ impl Endpoint {
     /// The connections of callers that `admits` refuses.
     fn unwelcome(&self, admits: &mut dyn FnMut(SocketAddr, &Protection) -> bool) -> Vec<ConnectionId> {
         let is_unwelcome = |id: &ConnectionId| {
-            let Some(connection) = self.get(*id).filter(|one| one.is_accepted() && !one.is_over()) else {
+            let Some(connection) = self.get(*id).filter(|one| one.is_accepted() && !one.is_closed()) else {
                 return false;
             };
             connection.protection().is_some_and(|protection| !admits(connection.peer(), protection))
@@ -266,8 +266,8 @@ impl Streams for Endpoint {
         let _ = self.command(id, |connection| connection.release(now));
     }
 
-    fn is_leaving(&self, id: ConnectionId) -> bool {
-        self.get(id).is_some_and(Connection::is_leaving)
+    fn is_closing(&self, id: ConnectionId) -> bool {
+        self.get(id).is_some_and(Connection::is_closing)
     }
 
     fn peer(&self, id: ConnectionId) -> Option<SocketAddr> {

@@ -86,8 +86,8 @@ impl Connection {
     ) -> Result<Option<Range<usize>>, InvalidDatagram> {
         let from = self.route.seen(from);
         let is_of_peer = self.route.takes(from);
-        // One that is over may still have to tell its peer so, if it was established.
-        if self.state.is_over() && (!self.is_established() || self.phase.is_gone()) {
+        // A closed one may still have to tell its peer so, if it was established.
+        if self.state.is_closed() && (!self.is_established() || self.phase.is_gone()) {
             return if is_of_peer { Ok(None) } else { Err(InvalidDatagram) };
         }
         let effect = match &mut self.phase {
@@ -99,8 +99,8 @@ impl Connection {
         self.apply(effect);
         match effect {
             Effect::Invalid => Err(InvalidDatagram),
-            // This side has ended a connection that is leaving, whatever its peer still sends.
-            Effect::Datagram { start, end } if self.state.life() != Life::Leaving => Ok(Some(start..end)),
+            // This side has ended a connection that is closing, whatever its peer still sends.
+            Effect::Datagram { start, end } if self.state.life() != Life::Closing => Ok(Some(start..end)),
             _ => Ok(None),
         }
     }
@@ -150,7 +150,7 @@ impl Connection {
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        let effect = self.phase.handle_timeout(now, self.state.is_over());
+        let effect = self.phase.handle_timeout(now, self.state.is_closed());
         self.apply(effect);
         self.check_flushed(now);
         self.wake();
@@ -160,7 +160,7 @@ impl Connection {
 
     /// Bytes came on the channel.
     pub(super) fn on_channel(&mut self, bytes: &[u8], setup: Setup<'_>) {
-        if self.state.is_over() {
+        if self.state.is_closed() {
             return;
         }
         let now = setup.now;
@@ -185,7 +185,7 @@ impl Connection {
             Effect::Lost(reason) => self.end(reason),
             Effect::Complained(code) => self.state.complain(code),
             Effect::Moved(to) => self.route.move_to(to),
-            Effect::PeerLeft { complete, delivered } => {
+            Effect::PeerClosed { complete, delivered } => {
                 let in_order = complete && delivered;
                 let reason = if in_order { ConnectionLost::ClosedByPeer } else { ConnectionLost::Aborted };
                 self.conclude(Ending { reason, complete });
@@ -209,16 +209,16 @@ impl Connection {
 
     fn check_flushed(&mut self, now: Instant) {
         let Phase::Established(established) = &mut self.phase else { return };
-        let leaves = match self.state.life() {
-            Life::Finishing => established.may_leave(),
+        let closes = match self.state.life() {
+            Life::Finishing => established.may_close(),
             Life::HalfClosed => established.has_ended_both(),
             _ => false,
         };
         if matches!(self.state.life(), Life::HalfClosed | Life::Finishing) && established.is_flushed() {
             self.state.sending_finished();
         }
-        if leaves {
-            established.leave(now, CloseKind::Closed);
+        if closes {
+            established.begin_close(now, CloseKind::Closed);
             // Nothing more will arrive. As far as this side can know, the received data is complete.
             let complete = established.is_complete();
             self.state.flushed(complete);
@@ -256,9 +256,9 @@ impl Connection {
             Output::Detour(to) => Some((AddressPair { local: to.local.or(between.local), ..to }, Output::Scratch)),
             output => Some((between, output)),
         });
-        if output.is_none() && self.state.life() == Life::Leaving && established.has_left() {
+        if output.is_none() && self.state.life() == Life::Closing && established.is_close_sent() {
             established.close();
-            self.state.told();
+            self.state.close_sent();
         }
         output
     }
@@ -309,8 +309,8 @@ impl Connection {
     }
 
     /// Whether nothing is sent or received any more.
-    pub const fn is_over(&self) -> bool {
-        self.state.is_over()
+    pub const fn is_closed(&self) -> bool {
+        self.state.is_closed()
     }
 
     /// Whether it can be forgotten.
@@ -318,15 +318,15 @@ impl Connection {
         self.state.is_done() && self.is_at_rest()
     }
 
-    /// Whether it is over, and nothing is left to do for the peer.
+    /// Whether it is closed, and nothing is left to do for the peer.
     fn is_at_rest(&self) -> bool {
-        self.state.is_over() && self.phase.is_gone()
+        self.state.is_closed() && self.phase.is_gone()
     }
 
     /// Whether this side has closed it and still tells its peer so.
-    pub(super) fn is_leaving(&self) -> bool {
-        let still_tells = || self.state.is_over() && self.is_established() && !self.phase.is_gone();
-        self.state.life() == Life::Leaving || still_tells()
+    pub(super) fn is_closing(&self) -> bool {
+        let still_tells = || self.state.is_closed() && self.is_established() && !self.phase.is_gone();
+        self.state.life() == Life::Closing || still_tells()
     }
 
     /// Whether the peer called.

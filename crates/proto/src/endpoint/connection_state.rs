@@ -10,7 +10,7 @@ use crate::transport::{Read, StreamError};
 pub(crate) struct ConnectionState {
     id: ConnectionId,
     life: Life,
-    /// How the connection ended for the application. Set while it is leaving or over.
+    /// How the connection ended for the application. Set while it is closing or closed.
     ending: Option<Ending>,
     interest: Interest,
     /// A read found nothing. An event follows when there is data.
@@ -114,12 +114,12 @@ impl ConnectionState {
     }
 
     /// The last shutdown was sent.
-    pub(crate) fn told(&mut self) {
-        self.advance(Cause::Told);
+    pub(crate) fn close_sent(&mut self) {
+        self.advance(Cause::CloseSent);
     }
 
-    /// The peer closed, fell silent or misbehaved, or the handshake failed. Returns false if the connection was over. A
-    /// leaving connection keeps its ending.
+    /// The peer closed, fell silent or misbehaved, or the handshake failed. Returns false if the connection was closed. A
+    /// closing connection keeps its ending.
     pub(crate) fn lost(&mut self, ending: Ending) -> bool {
         let was = self.life;
         let ends = self.advance(Cause::Lost);
@@ -127,7 +127,7 @@ impl ConnectionState {
             // The application never knew it.
             self.interest = Interest::Released;
             self.reader_waits = false;
-        } else if ends && was != Life::Leaving {
+        } else if ends && was != Life::Closing {
             self.ending = Some(ending);
             self.events.push(Event::Closed(self.id, ending.reason));
         }
@@ -155,7 +155,7 @@ impl ConnectionState {
             Life::Open => Ok(()),
             Life::Connecting => Err(StreamError::NotConnected),
             Life::HalfClosed | Life::Finishing => Err(StreamError::Finished),
-            Life::Leaving | Life::Over => {
+            Life::Closing | Life::Closed => {
                 Err(StreamError::Lost(self.ending.map_or(ConnectionLost::ClosedLocally, |ending| ending.reason)))
             }
         }
@@ -218,13 +218,13 @@ impl ConnectionState {
     }
 
     /// Whether nothing is sent or received any more.
-    pub(crate) const fn is_over(&self) -> bool {
-        matches!(self.life, Life::Over)
+    pub(crate) const fn is_closed(&self) -> bool {
+        matches!(self.life, Life::Closed)
     }
 
     /// Whether it can be forgotten.
     pub(crate) const fn is_done(&self) -> bool {
-        matches!((self.interest, self.life), (Interest::Released, Life::Over))
+        matches!((self.interest, self.life), (Interest::Released, Life::Closed))
     }
 
     /// Accepted, and not taken by the application yet.
@@ -234,7 +234,7 @@ impl ConnectionState {
 
     /// Whether it has ended for the application.
     pub(crate) const fn has_ended(&self) -> bool {
-        matches!(self.life, Life::Leaving | Life::Over)
+        matches!(self.life, Life::Closing | Life::Closed)
     }
 }
 

@@ -1,11 +1,11 @@
 //! The state of a connection, and its transitions.
 //!
 //! ```text
-//!  Connecting ──established──▶ Open ──finish──▶ Finishing ──flushed──▶ Leaving ──told──▶ Over
+//!  Connecting ──established──▶ Open ──finish──▶ Finishing ──flushed──▶ Closing ──close sent──▶ Closed
 //!      │                        │ └─finish sending─▶ HalfClosed ─both ended─▶ ▲
 //!      │                        │                   │  └─finish─▶ Finishing   │
 //!      │                        └──────close────────┴────────close────────────┘
-//!      └──close / lost──▶ Over ◀──lost── (any)
+//!      └──close / lost──▶ Closed ◀──lost── (any)
 //! ```
 
 use crate::error::ConnectionLost;
@@ -21,10 +21,10 @@ pub(crate) enum Life {
     HalfClosed,
     /// This side writes no more and waits for the last acknowledgement.
     Finishing,
-    /// This side sends its shutdown to the peer.
-    Leaving,
+    /// This side sends its close packets to the peer.
+    Closing,
     /// Nothing is sent or received any more.
-    Over,
+    Closed,
 }
 
 /// The cause of a transition.
@@ -40,8 +40,8 @@ pub(crate) enum Cause {
     Flushed,
     /// The application closed.
     Close,
-    /// The last shutdown was sent.
-    Told,
+    /// The last close packet was sent.
+    CloseSent,
     /// The peer closed, fell silent or misbehaved, or the handshake failed.
     Lost,
 }
@@ -53,11 +53,11 @@ impl Life {
             (Self::Connecting, Cause::Established) => Some(Self::Open),
             (Self::Open, Cause::FinishSending) => Some(Self::HalfClosed),
             (Self::Open | Self::HalfClosed, Cause::Finish) => Some(Self::Finishing),
-            (Self::HalfClosed | Self::Finishing, Cause::Flushed) => Some(Self::Leaving),
-            (Self::Open | Self::HalfClosed | Self::Finishing, Cause::Close) => Some(Self::Leaving),
-            (Self::Connecting, Cause::Close) => Some(Self::Over),
-            (Self::Leaving, Cause::Told | Cause::Lost) => Some(Self::Over),
-            (Self::Connecting | Self::Open | Self::HalfClosed | Self::Finishing, Cause::Lost) => Some(Self::Over),
+            (Self::HalfClosed | Self::Finishing, Cause::Flushed) => Some(Self::Closing),
+            (Self::Open | Self::HalfClosed | Self::Finishing, Cause::Close) => Some(Self::Closing),
+            (Self::Connecting, Cause::Close) => Some(Self::Closed),
+            (Self::Closing, Cause::CloseSent | Cause::Lost) => Some(Self::Closed),
+            (Self::Connecting | Self::Open | Self::HalfClosed | Self::Finishing, Cause::Lost) => Some(Self::Closed),
             _ => None,
         }
     }
@@ -109,14 +109,14 @@ mod tests {
 
     #[test]
     fn the_transition_table_is_as_drawn() {
-        let states = [Life::Connecting, Life::Open, Life::HalfClosed, Life::Finishing, Life::Leaving, Life::Over];
+        let states = [Life::Connecting, Life::Open, Life::HalfClosed, Life::Finishing, Life::Closing, Life::Closed];
         let causes = [
             Cause::Established,
             Cause::FinishSending,
             Cause::Finish,
             Cause::Flushed,
             Cause::Close,
-            Cause::Told,
+            Cause::CloseSent,
             Cause::Lost,
         ];
         let mut table = String::new();
@@ -130,21 +130,21 @@ mod tests {
         assert_eq!(
             table,
             "Connecting --Established--> Open\n\
-             Connecting --Close--> Over\n\
-             Connecting --Lost--> Over\n\
+             Connecting --Close--> Closed\n\
+             Connecting --Lost--> Closed\n\
              Open --FinishSending--> HalfClosed\n\
              Open --Finish--> Finishing\n\
-             Open --Close--> Leaving\n\
-             Open --Lost--> Over\n\
+             Open --Close--> Closing\n\
+             Open --Lost--> Closed\n\
              HalfClosed --Finish--> Finishing\n\
-             HalfClosed --Flushed--> Leaving\n\
-             HalfClosed --Close--> Leaving\n\
-             HalfClosed --Lost--> Over\n\
-             Finishing --Flushed--> Leaving\n\
-             Finishing --Close--> Leaving\n\
-             Finishing --Lost--> Over\n\
-             Leaving --Told--> Over\n\
-             Leaving --Lost--> Over\n"
+             HalfClosed --Flushed--> Closing\n\
+             HalfClosed --Close--> Closing\n\
+             HalfClosed --Lost--> Closed\n\
+             Finishing --Flushed--> Closing\n\
+             Finishing --Close--> Closing\n\
+             Finishing --Lost--> Closed\n\
+             Closing --CloseSent--> Closed\n\
+             Closing --Lost--> Closed\n"
         );
     }
 }

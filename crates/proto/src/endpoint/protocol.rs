@@ -118,7 +118,7 @@ pub trait Established: Any + Send {
     /// All datagrams of one receive call were handled.
     fn finish_batch(&mut self, setup: Setup<'_>) -> Effect;
 
-    /// Fires due timers. The caller reads the deadline anew afterwards. A connection that is over is called until it
+    /// Fires due timers. The caller reads the deadline anew afterwards. A closed connection is called until it
     /// [is gone](Self::is_gone).
     fn handle_timeout(&mut self, now: Instant) -> Effect;
 
@@ -127,7 +127,7 @@ pub trait Established: Any + Send {
 
     // ---- output ----
 
-    /// The next datagrams to send. A side that is leaving sends no data, only its close packets and what goes before it.
+    /// The next datagrams to send. A side that is closing sends no data, only its close packets and what goes before it.
     fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output>;
 
     /// The datagrams that the last [`poll`](Self::poll) found by [`Output::Data`], back to back, and the length of each but
@@ -170,13 +170,13 @@ pub trait Established: Any + Send {
     /// From now on, `linger` without progress ends the connection.
     fn begin_linger(&mut self, now: Instant, linger: Duration);
 
-    /// This side leaves, and begins to tell the peer how.
-    fn leave(&mut self, now: Instant, kind: CloseKind);
+    /// This side closes, and begins to tell the peer how.
+    fn begin_close(&mut self, now: Instant, kind: CloseKind);
 
-    /// Whether the peer was told as far as this side can.
-    fn has_left(&self) -> bool;
+    /// Whether the last close packet was sent.
+    fn is_close_sent(&self) -> bool;
 
-    /// The connection is over for its application.
+    /// The connection is closed for its application.
     fn close(&mut self);
 
     /// Whether nothing is left to do for the peer after that.
@@ -269,16 +269,16 @@ pub trait Established: Any + Send {
         None
     }
 
-    /// Whether the peer has acknowledged everything written, so that this side may leave.
+    /// Whether the peer has acknowledged everything written, so that this side may close.
     fn is_flushed(&self) -> bool;
 
-    /// Whether this side may leave now after [`finish`](crate::Streams::finish): the peer has acknowledged everything, and
+    /// Whether this side may close now after [`finish`](crate::Streams::finish): the peer has acknowledged everything, and
     /// knows what this side has acknowledged.
-    fn may_leave(&self) -> bool {
+    fn may_close(&self) -> bool {
         self.is_flushed()
     }
 
-    /// Whether both directions have ended one by one, and this side may leave.
+    /// Whether both directions have ended one by one, and this side may close.
     fn has_ended_both(&self) -> bool {
         false
     }
@@ -294,7 +294,7 @@ pub trait Established: Any + Send {
     /// The peer has sent a valid packet after the handshake.
     fn was_heard(&self) -> bool;
 
-    /// How a side leaves that closes now. Only a peer that has all data may see the end of the stream.
+    /// How a side closes that does so now. Only a peer that has all data may see the end of the stream.
     fn close_kind(&self) -> CloseKind {
         if self.is_flushed() { CloseKind::Closed } else { CloseKind::Aborted }
     }

@@ -121,7 +121,7 @@ impl Established for Pipe {
                 self.arrived.extend(&datagram[9..]);
                 self.owes_ack = true;
             }
-            Some(b'C') => return Effect::PeerLeft { complete: true, delivered: self.is_flushed() },
+            Some(b'C') => return Effect::PeerClosed { complete: true, delivered: self.is_flushed() },
             _ => return Effect::Invalid,
         }
         Effect::GoOn
@@ -187,12 +187,12 @@ impl Established for Pipe {
 
     fn begin_linger(&mut self, _: Instant, _: Duration) {}
 
-    fn leave(&mut self, now: Instant, kind: CloseKind) {
+    fn begin_close(&mut self, now: Instant, kind: CloseKind) {
         self.closing.begin(now, kind);
     }
 
-    fn has_left(&self) -> bool {
-        self.closing.is_told()
+    fn is_close_sent(&self) -> bool {
+        self.closing.is_sent()
     }
 
     fn close(&mut self) {}
@@ -271,7 +271,7 @@ fn a_tagged_connection_opens_carries_bytes_and_ends() {
     pair.ends[0].finish(pair.now, a);
     assert_eq!(pair.ends[1].read(pair.now, b, &mut [0; 9]), Ok(Read::Pending));
     pair.run();
-    assert!(pair.ends[0].is_leaving(a));
+    assert!(pair.ends[0].is_closing(a));
     assert_eq!(pair.events[0][1..], [Event::Writable(a), Event::Finished(a), Event::Readable(a)]);
     assert_eq!(pair.events[1][1..], [Event::Readable(b), Event::Closed(b, ConnectionLost::ClosedByPeer)]);
 

@@ -1,9 +1,9 @@
 //! A secure UDT connection that carries a connection of another protocol, and its end.
 //!
 //! ```text
-//! Open ─▶ Draining ─▶ Finishing ─▶ Leaving ─▶ Over
-//!         rest of     peer has     peer is
-//!         the stream  everything   told
+//! Open ─▶ Flushing ─▶ Finishing ─▶ Closing ─▶ Closed
+//!         rest of     peer has     close
+//!         the stream  everything   packets
 //! ```
 
 use farhaul_units::Instant;
@@ -38,13 +38,13 @@ pub(super) fn settings(config: &Config) -> Config {
 enum Stage {
     Open,
     /// It is to end after the last bytes of the stream.
-    Draining,
+    Flushing,
     /// The peer has not acknowledged everything.
     Finishing,
     /// It tells its peer that it ends.
-    Leaving,
+    Closing,
     /// Nothing is left to do for its peer.
-    Over,
+    Closed,
 }
 
 /// A carrier.
@@ -83,7 +83,7 @@ impl Carrier {
         if !self.unsent.is_empty() {
             return false;
         }
-        if self.stage == Stage::Draining {
+        if self.stage == Stage::Flushing {
             self.finish(now);
         }
         true
@@ -94,36 +94,36 @@ impl Carrier {
     /// Ends it in order, after everything sent.
     pub(super) fn finish(&mut self, now: Instant) {
         match self.stage {
-            Stage::Open if !self.unsent.is_empty() => self.stage = Stage::Draining,
-            Stage::Open | Stage::Draining => {
+            Stage::Open if !self.unsent.is_empty() => self.stage = Stage::Flushing,
+            Stage::Open | Stage::Flushing => {
                 self.stage = Stage::Finishing;
                 self.connection.begin_linger(now, LONGEST_CLOSE);
                 self.check(now);
             }
-            Stage::Finishing | Stage::Leaving | Stage::Over => {}
+            Stage::Finishing | Stage::Closing | Stage::Closed => {}
         }
     }
 
     /// Ends it at once.
     pub(super) fn end(&mut self, now: Instant, kind: CloseKind) {
-        if matches!(self.stage, Stage::Open | Stage::Draining) {
-            self.stage = Stage::Leaving;
-            self.connection.leave(now, kind);
+        if matches!(self.stage, Stage::Open | Stage::Flushing) {
+            self.stage = Stage::Closing;
+            self.connection.begin_close(now, kind);
         }
     }
 
     /// Leaves once the peer has everything.
     pub(super) fn check(&mut self, now: Instant) {
-        if self.stage == Stage::Finishing && self.connection.may_leave() {
-            self.stage = Stage::Leaving;
-            self.connection.leave(now, CloseKind::Closed);
+        if self.stage == Stage::Finishing && self.connection.may_close() {
+            self.stage = Stage::Closing;
+            self.connection.begin_close(now, CloseKind::Closed);
         }
     }
 
     /// The peer ended it, or it failed. Returns false if this side was ending it.
     pub(super) fn lose(&mut self) -> bool {
-        let was = std::mem::replace(&mut self.stage, Stage::Over);
-        if was != Stage::Over {
+        let was = std::mem::replace(&mut self.stage, Stage::Closed);
+        if was != Stage::Closed {
             self.unsent = Vec::new();
             self.connection.close();
         }
@@ -134,21 +134,21 @@ impl Carrier {
 
     /// Its own next packets.
     pub(super) fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output> {
-        if self.stage == Stage::Over {
+        if self.stage == Stage::Closed {
             return None;
         }
         self.check(now);
         let output = self.connection.poll(now, scratch);
-        if output.is_none() && self.stage == Stage::Leaving && self.connection.has_left() {
+        if output.is_none() && self.stage == Stage::Closing && self.connection.is_close_sent() {
             self.connection.close();
-            self.stage = Stage::Over;
+            self.stage = Stage::Closed;
         }
         output
     }
 
     /// When to call next.
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
-        if self.stage == Stage::Over { None } else { self.connection.deadline(now) }
+        if self.stage == Stage::Closed { None } else { self.connection.deadline(now) }
     }
 
     // ---- facts ----
@@ -159,8 +159,8 @@ impl Carrier {
     }
 
     /// Whether nothing is left to do for its peer.
-    pub(super) fn is_over(&self) -> bool {
-        self.stage == Stage::Over
+    pub(super) fn is_closed(&self) -> bool {
+        self.stage == Stage::Closed
     }
 }
 

@@ -40,10 +40,10 @@ pub struct Encapsulated {
     in_batch: bool,
     /// Whether the protocol uses the stream as its control channel.
     has_channel: bool,
-    /// This side leaves.
-    leaving: bool,
-    /// It is over for its application.
-    over: bool,
+    /// This side closes.
+    is_closing: bool,
+    /// It is closed for its application.
+    is_closed: bool,
     /// Why the carrier failed. The protocol has no words for that.
     fault: Option<ConnectionLost>,
     /// The source of the packets of the last [`Output::Data`].
@@ -70,8 +70,8 @@ impl Encapsulated {
             arrived: Instant::ZERO,
             in_batch: false,
             has_channel,
-            leaving: false,
-            over: false,
+            is_closing: false,
+            is_closed: false,
             fault: None,
             planned: Planned::Carrier,
             waiting: (0, Vec::new()),
@@ -85,14 +85,14 @@ impl Encapsulated {
     fn on_packet(&mut self, effect: Effect, datagram: &mut [u8], mut setup: Setup<'_>) -> Effect {
         match effect {
             Effect::Datagram { start, end } if is_probe(&datagram[start..end]) => effect,
-            Effect::Datagram { .. } if self.over => Effect::GoOn,
+            Effect::Datagram { .. } if self.is_closed => Effect::GoOn,
             Effect::Datagram { start, end } => {
                 if !std::mem::replace(&mut self.in_batch, true) {
                     self.inner.begin_batch(self.arrived);
                 }
                 self.inner.on_datagram(&mut datagram[start..end], setup)
             }
-            Effect::PeerLeft { .. } | Effect::Lost(_) => {
+            Effect::PeerClosed { .. } | Effect::Lost(_) => {
                 // What arrived in order before counts.
                 match self.read_channel(setup.again()) {
                     Effect::GoOn => self.on_carrier(effect, setup.now),
@@ -106,7 +106,7 @@ impl Encapsulated {
     /// The meaning of a change of the carrier for the connection inside.
     fn on_carrier(&mut self, effect: Effect, now: Instant) -> Effect {
         match effect {
-            Effect::PeerLeft { complete, delivered } => {
+            Effect::PeerClosed { complete, delivered } => {
                 let in_order = complete && delivered;
                 self.on_lost(now, if in_order { ConnectionLost::ClosedByPeer } else { ConnectionLost::Aborted })
             }
@@ -121,7 +121,7 @@ impl Encapsulated {
         if !self.carrier.lose() {
             return Effect::GoOn;
         }
-        let fault = !is_orderly(reason) && !self.over;
+        let fault = !is_orderly(reason) && !self.is_closed;
         if fault {
             self.fault = Some(reason);
         }
@@ -145,7 +145,7 @@ impl Encapsulated {
             if length == 0 {
                 return Effect::GoOn;
             }
-            if self.has_channel && !self.over {
+            if self.has_channel && !self.is_closed {
                 let effect = self.inner.on_channel(&piece[..length], setup.again());
                 if effect != Effect::GoOn {
                     return effect;
@@ -154,9 +154,9 @@ impl Encapsulated {
         }
     }
 
-    /// Whether the connection inside has told its peer that it ends, or need not.
-    fn has_left_inside(&self) -> bool {
-        self.over || self.leaving && self.inner.established().is_none_or(Established::has_left)
+    /// Whether the connection inside has sent its last close packet, or need not.
+    fn is_close_sent_inside(&self) -> bool {
+        self.is_closed || self.is_closing && self.inner.established().is_none_or(Established::is_close_sent)
     }
 
     // ---- output ----
@@ -171,7 +171,7 @@ impl Encapsulated {
             return Some(Output::Data);
         }
         // A side that has failed may still have to say why.
-        if self.over && self.inner.is_gone() {
+        if self.is_closed && self.inner.is_gone() {
             return None;
         }
         let alone = self.batch.cleared();
@@ -231,7 +231,7 @@ impl Encapsulated {
             }
         }
         // A protocol without a channel tells its peer by datagrams, and the carrier ends after them.
-        if self.has_left_inside() && self.inner.is_gone() && self.carrier.is_open() {
+        if self.is_close_sent_inside() && self.inner.is_gone() && self.carrier.is_open() {
             let kind = self.carrier.connection.close_kind();
             self.carrier.end(now, kind);
             served = true;
@@ -253,7 +253,7 @@ impl Established for Encapsulated {
     }
 
     fn on_datagram(&mut self, datagram: &mut [u8], mut setup: Setup<'_>) -> Effect {
-        if self.carrier.is_over() {
+        if self.carrier.is_closed() {
             return Effect::GoOn;
         }
         let effect = self.carrier.connection.on_datagram(datagram, setup.again());
@@ -261,7 +261,7 @@ impl Established for Encapsulated {
     }
 
     fn on_datagram_from(&mut self, from: AddressPair, datagram: &mut [u8], mut setup: Setup<'_>) -> Effect {
-        if self.carrier.is_over() {
+        if self.carrier.is_closed() {
             return Effect::Invalid;
         }
         let effect = self.carrier.connection.on_datagram_from(from, datagram, setup.again());
@@ -285,14 +285,14 @@ impl Established for Encapsulated {
     }
 
     fn handle_timeout(&mut self, now: Instant) -> Effect {
-        if !self.carrier.is_over() {
+        if !self.carrier.is_closed() {
             let effect = self.carrier.connection.handle_timeout(now);
             let effect = self.on_carrier(effect, now);
             if effect != Effect::GoOn {
                 return effect;
             }
         }
-        self.inner.handle_timeout(now, self.over)
+        self.inner.handle_timeout(now, self.is_closed)
     }
 
     fn on_suspended(&mut self, now: Instant, gap: Duration) {
@@ -338,8 +338,8 @@ impl Established for Encapsulated {
     fn deadline(&self, now: Instant) -> Option<Instant> {
         let carrier = self.carrier.deadline(now);
         // Nothing that the protocol does could leave.
-        let is_told = self.inner.is_gone() || self.carrier.is_over();
-        let rests = self.carrier.connection.is_held() || self.has_left_inside() && is_told;
+        let is_done = self.inner.is_gone() || self.carrier.is_closed();
+        let rests = self.carrier.connection.is_held() || self.is_close_sent_inside() && is_done;
         let inner = if rests { None } else { self.inner.deadline(now) };
         let waiting = (!rests && !self.waiting.1.is_empty() && self.carrier.is_open()).then_some(now);
         earliest(waiting, earliest(carrier, inner))
@@ -381,16 +381,16 @@ impl Established for Encapsulated {
         }
     }
 
-    fn leave(&mut self, now: Instant, kind: CloseKind) {
-        self.leaving = true;
+    fn begin_close(&mut self, now: Instant, kind: CloseKind) {
+        self.is_closing = true;
         match self.inner.established_mut() {
-            Some(inner) => inner.leave(now, kind),
+            Some(inner) => inner.begin_close(now, kind),
             None => self.close(),
         }
     }
 
-    fn has_left(&self) -> bool {
-        self.has_left_inside() && self.carrier.is_over()
+    fn is_close_sent(&self) -> bool {
+        self.is_close_sent_inside() && self.carrier.is_closed()
     }
 
     fn set_max_rate(&mut self, now: Instant, rate: Option<Rate>) -> bool {
@@ -398,14 +398,14 @@ impl Established for Encapsulated {
     }
 
     fn close(&mut self) {
-        if !std::mem::replace(&mut self.over, true) {
+        if !std::mem::replace(&mut self.is_closed, true) {
             self.inner.close();
         }
     }
 
     fn is_gone(&self) -> bool {
         // The carrier ends after the connection inside. If it ended before, that one cannot tell its peer anything any more.
-        self.carrier.is_over()
+        self.carrier.is_closed()
     }
 
     // ---- facts ----
@@ -418,8 +418,8 @@ impl Established for Encapsulated {
         self.inner.established().is_some_and(Established::is_flushed)
     }
 
-    fn may_leave(&self) -> bool {
-        self.inner.established().is_some_and(Established::may_leave)
+    fn may_close(&self) -> bool {
+        self.inner.established().is_some_and(Established::may_close)
     }
 
     fn is_complete(&self) -> bool {

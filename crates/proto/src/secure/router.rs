@@ -377,7 +377,7 @@ impl Demultiplexer for Router {
     }
 
     fn on_changed(&mut self, connection: &Connection) {
-        if !self.callers.is_empty() && (connection.is_over() || connection.is_established()) {
+        if !self.callers.is_empty() && (connection.is_closed() || connection.is_established()) {
             self.callers.leave(connection.id().slot);
         }
         if !self.rendezvous.is_empty() && !is_rendezvous(connection) {

@@ -175,8 +175,8 @@ impl Established for Sealed {
             fn has_half_close(&self) -> bool;
             fn finish_sending(&mut self, now: Instant);
             fn begin_linger(&mut self, now: Instant, linger: Duration);
-            fn leave(&mut self, now: Instant, kind: CloseKind);
-            fn has_left(&self) -> bool;
+            fn begin_close(&mut self, now: Instant, kind: CloseKind);
+            fn is_close_sent(&self) -> bool;
             fn close(&mut self);
             fn set_max_rate(&mut self, now: Instant, rate: Option<Rate>) -> bool;
             fn set_controller(&mut self, now: Instant, controller: Box<dyn Controller>) -> bool;
@@ -311,8 +311,8 @@ impl Established for Sealed {
         self.is_admitted() && self.udt.is_flushed()
     }
 
-    fn may_leave(&self) -> bool {
-        self.is_admitted() && self.udt.may_leave()
+    fn may_close(&self) -> bool {
+        self.is_admitted() && self.udt.may_close()
     }
 
     fn has_ended_both(&self) -> bool {

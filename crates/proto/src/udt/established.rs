@@ -263,7 +263,7 @@ impl UdtConnection {
                     half_close.on_confirmed(self.receiver.acks.confirmed());
                 }
             }
-            // A side that is leaving need not know whether the peer does.
+            // A side that is closing need not know whether the peer does.
             Control::Shutdown if self.closing.has_begun() => {}
             Control::Shutdown => self.challenge.on_close(now, CloseKind::Closed, self.silence()),
             Control::DropRequest(request) => {
@@ -415,7 +415,7 @@ impl UdtConnection {
         self.take_messages();
     }
 
-    /// A handshake packet arrived: the answer to it was lost, or somebody replays it. A side that is leaving does not
+    /// A handshake packet arrived: the answer to it was lost, or somebody replays it. A side that is closing does not
     /// answer.
     fn on_late_handshake(&mut self, packet: &Handshake, now: Instant) {
         let request = match (self.role, packet.request) {

@@ -130,11 +130,11 @@ impl<P: Protocol> protocol::Established for BlastConnection<P> {
         self.duplex.begin_linger(now, linger);
     }
 
-    fn leave(&mut self, now: Instant, kind: CloseKind) {
+    fn begin_close(&mut self, now: Instant, kind: CloseKind) {
         self.channel.leave(now, kind);
     }
 
-    fn has_left(&self) -> bool {
+    fn is_close_sent(&self) -> bool {
         !self.channel.is_open()
     }
 

@@ -176,8 +176,8 @@ impl Udt2004Connection {
 
     /// Ends the connection if its controller has failed. The peer is told that it is aborted.
     fn look_at_controller(&mut self, now: Instant) -> Effect {
-        let is_leaving = self.closing.has_begun();
-        let Some(failure) = self.congestion.failure().filter(|_| !is_leaving) else { return Effect::GoOn };
+        let is_closing = self.closing.has_begun();
+        let Some(failure) = self.congestion.failure().filter(|_| !is_closing) else { return Effect::GoOn };
         self.closing.begin(now, CloseKind::Aborted);
         Effect::Lost(ConnectionLost::ControllerFailed(failure))
     }

@@ -137,7 +137,7 @@ impl Demultiplexer for Router {
     }
 
     fn on_changed(&mut self, connection: &Connection) {
-        if connection.is_over() {
+        if connection.is_closed() {
             self.give_up_address(connection);
         }
     }

@@ -198,7 +198,7 @@ impl Streams for Toy {
 
     fn release(&mut self, _now: Instant, _id: ConnectionId) {}
 
-    fn is_leaving(&self, _id: ConnectionId) -> bool {
+    fn is_closing(&self, _id: ConnectionId) -> bool {
         false
     }
 

@@ -127,7 +127,7 @@ impl Connection {
         datagrams: (&[u8], usize),
         out: &mut Vec<u8>,
     ) -> Option<usize> {
-        let established = self.phase.established_mut().filter(|_| !self.state.is_over())?;
+        let established = self.phase.established_mut().filter(|_| !self.state.is_closed())?;
         established.send_datagrams(now, datagrams, out).map(|(_, size)| size)
     }
 
@@ -180,19 +180,19 @@ impl Connection {
 
     /// Ends the connection at once. Only a peer that has all data may see the end of the stream.
     pub(in crate::endpoint) fn close(&mut self, now: Instant) {
-        self.leave(now, self.established().map_or(CloseKind::Aborted, Established::close_kind));
+        self.begin_close(now, self.established().map_or(CloseKind::Aborted, Established::close_kind));
     }
 
     /// Ends the connection at once. The peer never sees the end of the stream.
     pub(in crate::endpoint) fn abort(&mut self, now: Instant) {
-        self.leave(now, CloseKind::Aborted);
+        self.begin_close(now, CloseKind::Aborted);
     }
 
-    fn leave(&mut self, now: Instant, kind: CloseKind) {
+    fn begin_close(&mut self, now: Instant, kind: CloseKind) {
         if self.state.close() {
             match &mut self.phase {
                 Phase::Opening(opening) => opening.close(),
-                Phase::Established(established) => established.leave(now, kind),
+                Phase::Established(established) => established.begin_close(now, kind),
             }
             self.wake();
         }

@@ -54,11 +54,11 @@ impl Phase {
         }
     }
 
-    /// Fires due timers. `over` is whether the connection is over for its application.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, over: bool) -> Effect {
+    /// Fires due timers. `is_closed` is whether the connection is closed for its application.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, is_closed: bool) -> Effect {
         match self {
             Self::Opening(opening) => opening.check(now).map_or(Effect::GoOn, Effect::Lost),
-            Self::Established(established) if !over || !established.is_gone() => established.handle_timeout(now),
+            Self::Established(established) if !is_closed || !established.is_gone() => established.handle_timeout(now),
             Self::Established(_) => Effect::GoOn,
         }
     }
@@ -120,7 +120,7 @@ impl Phase {
             pub(crate) fn poll_channel(&mut self, now: Instant) -> Option<Request>;
             /// The bytes of the last [`Request::Send`].
             pub(crate) fn channel_bytes(&self) -> &[u8];
-            /// The connection is over for its application.
+            /// The connection is closed for its application.
             pub(crate) fn close(&mut self);
             /// Whether nothing is left to do for the peer after that.
             pub(crate) fn is_gone(&self) -> bool;

@@ -62,8 +62,8 @@ pub enum Effect {
         /// Where it ends.
         end: usize,
     },
-    /// The peer left.
-    PeerLeft {
+    /// The peer closed.
+    PeerClosed {
         /// All its data has arrived.
         complete: bool,
         /// It has all of this side's data.

@@ -86,6 +86,6 @@ impl Router {
 
 /// Whether it is a rendezvous in progress.
 pub(super) fn is_rendezvous(connection: &Connection) -> bool {
-    !connection.is_over()
+    !connection.is_closed()
         && connection.opening_as().is_some_and(|opening: &SecureOpening| opening.rendezvous().is_some())
 }

@@ -82,7 +82,7 @@ impl protocol::Established for UdtConnection {
         }
         if let Some(kind) = self.challenge.poll_confirmed(now) {
             let complete = kind == CloseKind::Closed && self.is_complete();
-            return Effect::PeerLeft { complete, delivered: !self.sender.has_data() };
+            return Effect::PeerClosed { complete, delivered: !self.sender.has_data() };
         }
         let (settled, in_flight) = (self.sender.is_flushed(), self.sender.expects_answer());
         match self.liveness.check(now, settled, in_flight, round_trip) {
@@ -222,12 +222,12 @@ impl protocol::Established for UdtConnection {
         self.liveness.progress.set_patience(now, linger);
     }
 
-    fn leave(&mut self, now: Instant, kind: CloseKind) {
+    fn begin_close(&mut self, now: Instant, kind: CloseKind) {
         self.closing.begin(now, kind);
     }
 
-    fn has_left(&self) -> bool {
-        self.closing.is_told()
+    fn is_close_sent(&self) -> bool {
+        self.closing.is_sent()
     }
 
     fn close(&mut self) {
@@ -238,7 +238,7 @@ impl protocol::Established for UdtConnection {
     }
 
     fn is_gone(&self) -> bool {
-        !self.has_failed() || self.closing.is_told()
+        !self.has_failed() || self.closing.is_sent()
     }
 
     fn set_max_rate(&mut self, now: Instant, rate: Option<Rate>) -> bool {
@@ -292,7 +292,7 @@ impl protocol::Established for UdtConnection {
         self.sender.is_flushed()
     }
 
-    fn may_leave(&self) -> bool {
+    fn may_close(&self) -> bool {
         self.is_flushed() && !self.half_close.as_ref().is_some_and(HalfClose::owes_confirmation)
     }
 

@@ -102,8 +102,8 @@ impl Streams for Stepping {
         self.inner.release(now, id);
     }
 
-    fn is_leaving(&self, id: ConnectionId) -> bool {
-        self.inner.is_leaving(id)
+    fn is_closing(&self, id: ConnectionId) -> bool {
+        self.inner.is_closing(id)
     }
 
     fn peer(&self, id: ConnectionId) -> Option<SocketAddr> {

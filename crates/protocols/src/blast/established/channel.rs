@@ -23,7 +23,7 @@ impl<P: Protocol> BlastConnection<P> {
         match frame {
             Frame::End => {
                 self.duplex.incoming.on_end();
-                *ended = Some(Effect::PeerLeft { complete: self.is_complete(), delivered: self.is_flushed() });
+                *ended = Some(Effect::PeerClosed { complete: self.is_complete(), delivered: self.is_flushed() });
             }
             Frame::Abort(code) => *ended = Some(Effect::Lost(reason_of_abort(code))),
             _ => self.duplex.on_frame(now, &frame).map_err(ConnectionLost::PeerMisbehaved)?,

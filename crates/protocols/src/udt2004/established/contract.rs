@@ -173,12 +173,12 @@ impl protocol::Established for Udt2004Connection {
         self.liveness.progress.set_patience(now, linger);
     }
 
-    fn leave(&mut self, now: Instant, kind: CloseKind) {
+    fn begin_close(&mut self, now: Instant, kind: CloseKind) {
         self.closing.begin(now, kind);
     }
 
-    fn has_left(&self) -> bool {
-        self.closing.is_told()
+    fn is_close_sent(&self) -> bool {
+        self.closing.is_sent()
     }
 
     fn set_max_rate(&mut self, _now: Instant, rate: Option<Rate>) -> bool {
@@ -192,7 +192,7 @@ impl protocol::Established for Udt2004Connection {
     }
 
     fn is_gone(&self) -> bool {
-        !self.has_failed() || self.closing.is_told()
+        !self.has_failed() || self.closing.is_sent()
     }
 
     // ---- facts ----

@@ -112,6 +112,6 @@ impl Udt2004Connection {
         self.acknowledge(acked, now);
         let buffer = &self.receiver.buffer;
         let complete = buffer.is_contiguous() && buffer.end() == end.near(buffer.end());
-        Effect::PeerLeft { complete, delivered: !self.sender.has_data() }
+        Effect::PeerClosed { complete, delivered: !self.sender.has_data() }
     }
 }

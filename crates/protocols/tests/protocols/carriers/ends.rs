@@ -70,9 +70,9 @@ fn a_close_with_everything_delivered_ends_the_peers_stream() {
         run_for(&mut pair, Duration::from_secs(1));
         let now = pair.now;
         pair.ends[0].close(now, ids[0]);
-        assert!(pair.ends[0].is_leaving(ids[0]), "{name}");
+        assert!(pair.ends[0].is_closing(ids[0]), "{name}");
         pair.run_until(10, |pair| pair.ends[1].read(pair.now, ids[1], &mut [0; 10]) == Ok(Read::End));
-        pair.run_until(10, |pair| !pair.ends[0].is_leaving(ids[0]));
+        pair.run_until(10, |pair| !pair.ends[0].is_closing(ids[0]));
         assert_eq!(end_at(&mut pair, 0), Some(ConnectionLost::ClosedLocally), "{name}");
         assert_eq!(end_at(&mut pair, 1), Some(ConnectionLost::ClosedByPeer), "{name}");
     }

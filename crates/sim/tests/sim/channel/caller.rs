@@ -233,7 +233,7 @@ impl Streams for Caller {
 
     fn release(&mut self, _: Instant, _: ConnectionId) {}
 
-    fn is_leaving(&self, _: ConnectionId) -> bool {
+    fn is_closing(&self, _: ConnectionId) -> bool {
         false
     }
 

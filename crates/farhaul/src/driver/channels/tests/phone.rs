@@ -254,7 +254,7 @@ impl Streams for Phone {
         }
     }
 
-    fn is_leaving(&self, id: ConnectionId) -> bool {
+    fn is_closing(&self, id: ConnectionId) -> bool {
         let line = &self.lines[id.slot()];
         line.finishing && !matches!(line.state, State::Over(_))
     }
