@@ -15,7 +15,7 @@ pub enum Request {
 
 /// The state of the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ChannelState {
     /// The host has not been asked to open it.
     Wanted,
     Opening,
@@ -34,38 +34,38 @@ enum State {
 /// One end of a channel.
 #[derive(Debug)]
 pub struct ControlChannel {
-    state: State,
+    state: ChannelState,
     bytes: Vec<u8>,
 }
 
 impl ControlChannel {
     /// A channel that the host must open.
     pub const fn wanted() -> Self {
-        Self { state: State::Wanted, bytes: Vec::new() }
+        Self { state: ChannelState::Wanted, bytes: Vec::new() }
     }
 
     /// A channel that a peer opened.
     pub const fn accepted() -> Self {
-        Self { state: State::Open { busy: false }, bytes: Vec::new() }
+        Self { state: ChannelState::Open { busy: false }, bytes: Vec::new() }
     }
 
     /// The host has opened it.
     pub fn on_opened(&mut self) {
-        if self.state == State::Opening {
-            self.state = State::Open { busy: false };
+        if self.state == ChannelState::Opening {
+            self.state = ChannelState::Open { busy: false };
         }
     }
 
     /// The host has handed over all bytes.
     pub fn on_drained(&mut self) {
-        if let State::Open { busy } = &mut self.state {
+        if let ChannelState::Open { busy } = &mut self.state {
             *busy = false;
         }
     }
 
     /// The peer ended it in order, or it failed. This side then ends it in order too.
     pub fn on_ended(&mut self, in_order: bool) {
-        self.state = if in_order { State::Ending { in_order } } else { State::Gone };
+        self.state = if in_order { ChannelState::Ending { in_order } } else { ChannelState::Gone };
     }
 
     /// Ends it in order, after everything sent.
@@ -80,48 +80,48 @@ impl ControlChannel {
 
     fn end(&mut self, in_order: bool) {
         self.state = match self.state {
-            State::Wanted | State::Gone => State::Gone,
-            State::Ending { in_order: false } => State::Ending { in_order: false },
-            _ => State::Ending { in_order },
+            ChannelState::Wanted | ChannelState::Gone => ChannelState::Gone,
+            ChannelState::Ending { in_order: false } => ChannelState::Ending { in_order: false },
+            _ => ChannelState::Ending { in_order },
         };
     }
 
     /// Whether the host has it open.
     pub const fn is_open(&self) -> bool {
-        matches!(self.state, State::Open { .. })
+        matches!(self.state, ChannelState::Open { .. })
     }
 
     /// Whether it takes bytes now.
     pub const fn is_ready(&self) -> bool {
-        matches!(self.state, State::Open { busy: false })
+        matches!(self.state, ChannelState::Open { busy: false })
     }
 
     /// Whether the host has forgotten it.
     pub const fn is_gone(&self) -> bool {
-        matches!(self.state, State::Gone)
+        matches!(self.state, ChannelState::Gone)
     }
 
     /// The request to the host. `fill` appends the bytes to send if the channel takes some.
     pub fn poll(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> Option<Request> {
         match self.state {
-            State::Wanted => {
-                self.state = State::Opening;
+            ChannelState::Wanted => {
+                self.state = ChannelState::Opening;
                 Some(Request::Open)
             }
-            State::Open { busy: false } => {
+            ChannelState::Open { busy: false } => {
                 self.bytes.clear();
                 fill(&mut self.bytes);
                 if self.bytes.is_empty() {
                     return None;
                 }
-                self.state = State::Open { busy: true };
+                self.state = ChannelState::Open { busy: true };
                 Some(Request::Send)
             }
-            State::Ending { in_order } => {
-                self.state = State::Gone;
+            ChannelState::Ending { in_order } => {
+                self.state = ChannelState::Gone;
                 Some(if in_order { Request::Finish } else { Request::Reset })
             }
-            State::Opening | State::Open { busy: true } | State::Gone => None,
+            ChannelState::Opening | ChannelState::Open { busy: true } | ChannelState::Gone => None,
         }
     }
 

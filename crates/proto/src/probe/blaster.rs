@@ -60,7 +60,7 @@ pub struct BlasterFigures {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum BlasterState {
     Sending,
     /// `seen`: the latest answer, by the number of its question.
     Asking {
@@ -81,7 +81,7 @@ pub struct Blaster {
     next: Instant,
     ended: Instant,
     sent: u64,
-    state: State,
+    state: BlasterState,
     /// When the present message began.
     message: u64,
     delays: Delays,
@@ -92,7 +92,7 @@ impl Blaster {
     pub fn new(config: BlasterConfig, to: SocketAddr, session: u64, now: Instant) -> Self {
         let datagram = config.datagram.max(ANSWER_LEN as u16);
         let config = BlasterConfig { datagram, window: config.window.clamp(1, u32::from(u16::MAX)), ..config };
-        let (state, delays) = (State::Sending, Delays::default());
+        let (state, delays) = (BlasterState::Sending, Delays::default());
         Self { config, to, session, start: now, next: now, ended: now, sent: 0, state, message: 0, delays }
     }
 
@@ -104,7 +104,7 @@ impl Blaster {
         let in_burst = self.sent % window;
         if in_burst == 0 && now - self.start >= self.config.time {
             self.ended = now;
-            self.state = State::Asking { next: now, asked: 0, seen: None };
+            self.state = BlasterState::Asking { next: now, asked: 0, seen: None };
             return self.ask(now, scratch);
         }
         if in_burst == 0 {
@@ -141,16 +141,16 @@ impl Blaster {
 
     /// Asks for the counts, if that is due.
     fn ask<'a>(&mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
-        let State::Asking { next, asked, seen } = self.state else { return None };
+        let BlasterState::Asking { next, asked, seen } = self.state else { return None };
         if now < next {
             return None;
         }
         if asked == QUESTIONS {
             // A path that still moves after so long will not stop.
-            self.state = State::Done(seen.map(|(_, counts)| counts));
+            self.state = BlasterState::Done(seen.map(|(_, counts)| counts));
             return None;
         }
-        self.state = State::Asking { next: now + ASK_AGAIN, asked: asked + 1, seen };
+        self.state = BlasterState::Asking { next: now + ASK_AGAIN, asked: asked + 1, seen };
         let out = scratch.cleared();
         Probe { kind: Kind::Query, session: self.session, number: u64::from(asked), clock: 0 }.encode(out);
         let bytes = scratch.bytes();
@@ -159,7 +159,7 @@ impl Blaster {
 
     /// Whether the point is over. `None` until then, `Some(None)` if the peer never answered.
     pub fn result(&self) -> Option<Option<BlasterFigures>> {
-        let State::Done(counts) = self.state else { return None };
+        let BlasterState::Done(counts) = self.state else { return None };
         Some(counts.map(|counts| self.figures(counts)))
     }
 
@@ -193,13 +193,13 @@ impl Probing for Blaster {
             return false;
         }
         match (answer.kind, self.state) {
-            (Kind::Report(counts), State::Asking { asked, seen, .. }) if answer.number < u64::from(asked) => {
+            (Kind::Report(counts), BlasterState::Asking { asked, seen, .. }) if answer.number < u64::from(asked) => {
                 self.state = match seen {
                     Some((number, _)) if answer.number <= number => return false,
-                    Some((_, before)) if counts.datagrams == before.datagrams => State::Done(Some(counts)),
+                    Some((_, before)) if counts.datagrams == before.datagrams => BlasterState::Done(Some(counts)),
                     _ => {
                         let seen = Some((answer.number, counts));
-                        State::Asking { next: now + CONFIRM, asked, seen }
+                        BlasterState::Asking { next: now + CONFIRM, asked, seen }
                     }
                 };
             }
@@ -213,17 +213,17 @@ impl Probing for Blaster {
 
     fn poll_transmit<'a>(&mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
         match self.state {
-            State::Sending => self.burst(now, scratch),
-            State::Asking { .. } => self.ask(now, scratch),
-            State::Done(_) => None,
+            BlasterState::Sending => self.burst(now, scratch),
+            BlasterState::Asking { .. } => self.ask(now, scratch),
+            BlasterState::Done(_) => None,
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
-            State::Sending => Some(self.next),
-            State::Asking { next, .. } => Some(next),
-            State::Done(_) => None,
+            BlasterState::Sending => Some(self.next),
+            BlasterState::Asking { next, .. } => Some(next),
+            BlasterState::Done(_) => None,
         }
     }
 

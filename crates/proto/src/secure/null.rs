@@ -53,7 +53,7 @@ impl Null {
             parameters,
             admits: self.admits,
             confidentiality: self.confidentiality,
-            state: State::Begin,
+            state: HandshakeState::Begin,
             heard: Vec::new(),
             peer_parameters: None,
         })
@@ -148,7 +148,7 @@ impl Generations for Counter {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum HandshakeState {
     /// Nothing was said.
     Begin,
     /// The client has sent its first message, or the server has it.
@@ -167,7 +167,7 @@ struct Exchange {
     parameters: Vec<u8>,
     admits: bool,
     confidentiality: u64,
-    state: State,
+    state: HandshakeState,
     heard: Vec<u8>,
     peer_parameters: Option<Vec<u8>>,
 }
@@ -209,19 +209,19 @@ impl Handshake for Exchange {
         self.heard.extend_from_slice(bytes);
         while let Some(content) = self.take() {
             self.state = match (self.side, self.state) {
-                (Side::Server, State::Begin) => {
+                (Side::Server, HandshakeState::Begin) => {
                     self.peer_parameters = Some(content);
-                    State::Greeted
+                    HandshakeState::Greeted
                 }
-                (Side::Client, State::Greeted) => State::Answered,
-                (Side::Client, State::Keyed) => {
+                (Side::Client, HandshakeState::Greeted) => HandshakeState::Answered,
+                (Side::Client, HandshakeState::Keyed) => {
                     self.peer_parameters = Some(content);
-                    State::Proved
+                    HandshakeState::Proved
                 }
-                (Side::Server, State::Proved) if !self.admits => {
+                (Side::Server, HandshakeState::Proved) if !self.admits => {
                     return Err(Failure { code: CloseCode::Unauthorised, reason: "nobody is admitted".into() });
                 }
-                (Side::Server, State::Proved) => State::Complete,
+                (Side::Server, HandshakeState::Proved) => HandshakeState::Complete,
                 _ => return Err(Failure { code: CloseCode::Tls, reason: "a message out of turn".into() }),
             };
         }
@@ -230,28 +230,28 @@ impl Handshake for Exchange {
 
     fn write(&mut self, out: &mut Vec<u8>) -> Option<KeyChange> {
         match (self.side, self.state) {
-            (Side::Client, State::Begin) => {
+            (Side::Client, HandshakeState::Begin) => {
                 out.extend(Self::message(&self.parameters, SIZES[0]));
-                self.state = State::Greeted;
+                self.state = HandshakeState::Greeted;
                 None
             }
-            (Side::Server, State::Greeted) => {
+            (Side::Server, HandshakeState::Greeted) => {
                 out.extend(Self::message(&[], SIZES[1]));
-                self.state = State::Answered;
+                self.state = HandshakeState::Answered;
                 Some(KeyChange::Handshake(self.keys(2 << 8)))
             }
-            (Side::Server, State::Answered) => {
+            (Side::Server, HandshakeState::Answered) => {
                 out.extend(Self::message(&self.parameters, SIZES[2]));
-                self.state = State::Proved;
+                self.state = HandshakeState::Proved;
                 Some(self.application())
             }
-            (Side::Client, State::Answered) => {
-                self.state = State::Keyed;
+            (Side::Client, HandshakeState::Answered) => {
+                self.state = HandshakeState::Keyed;
                 Some(KeyChange::Handshake(self.keys(2 << 8)))
             }
-            (Side::Client, State::Proved) => {
+            (Side::Client, HandshakeState::Proved) => {
                 out.extend(Self::message(&[], SIZES[3]));
-                self.state = State::Complete;
+                self.state = HandshakeState::Complete;
                 Some(self.application())
             }
             _ => None,
@@ -263,7 +263,7 @@ impl Handshake for Exchange {
     }
 
     fn is_complete(&self) -> bool {
-        self.state == State::Complete
+        self.state == HandshakeState::Complete
     }
 
     fn protection(&self) -> Protection {

@@ -10,11 +10,11 @@ use super::{Agreed, Offer};
 pub struct Answer {
     offer: Offer,
     agreed: Agreed,
-    state: State,
+    state: AnswerState,
 }
 
 #[derive(Debug)]
-enum State {
+enum AnswerState {
     /// No answer was requested yet.
     None,
     Due(Box<Handshake>),
@@ -24,7 +24,7 @@ enum State {
 impl Answer {
     /// An answer that was not asked for yet.
     pub const fn new(offer: Offer, agreed: Agreed) -> Self {
-        Self { offer, agreed, state: State::None }
+        Self { offer, agreed, state: AnswerState::None }
     }
 
     /// Queues an answer with what both sides agreed on.
@@ -34,12 +34,12 @@ impl Answer {
         let said = self.agreed.largest.and(offer.largest.said()).unwrap_or(0);
         let largest = if self.agreed.is_ours { Largest::Answered(said) } else { Largest::Unsaid };
         let packet = Handshake { mss: self.agreed.mss, largest, ..offer };
-        self.state = State::Due(Box::new(packet));
+        self.state = AnswerState::Due(Box::new(packet));
     }
 
     /// Queues an answer with this side's offer.
     pub(crate) fn give_offer(&mut self, request: Request) {
-        self.state = State::Due(Box::new(self.offer.packet(request, 0)));
+        self.state = AnswerState::Due(Box::new(self.offer.packet(request, 0)));
     }
 
     /// A handshake packet arrived on an established connection: the answer to it was lost, or somebody replays it. This
@@ -55,9 +55,9 @@ impl Answer {
 
     fn is_rested(&self, now: Instant, round_trip: Duration) -> bool {
         match self.state {
-            State::None => true,
-            State::Due(_) => false,
-            State::SentAt(at) => now - at >= round_trip,
+            AnswerState::None => true,
+            AnswerState::Due(_) => false,
+            AnswerState::SentAt(at) => now - at >= round_trip,
         }
     }
 
@@ -66,14 +66,14 @@ impl Answer {
         if !self.is_due() {
             return None;
         }
-        match std::mem::replace(&mut self.state, State::SentAt(now)) {
-            State::Due(packet) => Some(*packet),
-            State::None | State::SentAt(_) => None,
+        match std::mem::replace(&mut self.state, AnswerState::SentAt(now)) {
+            AnswerState::Due(packet) => Some(*packet),
+            AnswerState::None | AnswerState::SentAt(_) => None,
         }
     }
 
     const fn is_due(&self) -> bool {
-        matches!(self.state, State::Due(_))
+        matches!(self.state, AnswerState::Due(_))
     }
 
     /// When to answer.

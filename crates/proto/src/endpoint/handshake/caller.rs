@@ -17,7 +17,7 @@ const MAX_CONCLUSIONS: u32 = 2;
 #[derive(Debug)]
 pub struct Caller {
     offer: Offer,
-    state: State,
+    state: CallerState,
     /// Packets sent in the present state.
     asked: u32,
     /// Packets sent of each kind. An answer gives an RTT sample only if one packet of its kind was sent.
@@ -31,7 +31,7 @@ pub struct Caller {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum CallerState {
     /// A cookie is asked for.
     Induction,
     /// The cookie is shown.
@@ -46,7 +46,7 @@ impl Caller {
     pub fn new(offer: Offer, now: Instant, timeout: Duration) -> Self {
         Self {
             offer,
-            state: State::Induction,
+            state: CallerState::Induction,
             asked: 0,
             inductions: 0,
             conclusions: 0,
@@ -63,18 +63,18 @@ impl Caller {
         if !self.retry.fires(now) {
             return None;
         }
-        if let State::Conclusion { cookie } = self.state
+        if let CallerState::Conclusion { cookie } = self.state
             && self.asked >= MAX_CONCLUSIONS
         {
-            self.enter(State::Renewal { cookie });
+            self.enter(CallerState::Renewal { cookie });
         }
         self.asked += 1;
         self.asked_at = now;
         self.retry.set(now + RETRY);
         let shown = match self.state {
-            State::Induction => None,
-            State::Conclusion { cookie } => Some(cookie),
-            State::Renewal { cookie } => self.asked.is_multiple_of(2).then_some(cookie),
+            CallerState::Induction => None,
+            CallerState::Conclusion { cookie } => Some(cookie),
+            CallerState::Renewal { cookie } => self.asked.is_multiple_of(2).then_some(cookie),
         };
         Some(if let Some(cookie) = shown {
             self.conclusions += 1;
@@ -93,8 +93,10 @@ impl Caller {
     /// The reason to give up, if the time limit has passed.
     pub fn check(&self, now: Instant) -> Option<ConnectionLost> {
         let reason = match self.state {
-            State::Induction => ConnectionLost::ConnectTimeout(self.timeout),
-            State::Conclusion { .. } | State::Renewal { .. } => ConnectionLost::HandshakeTimeout(self.timeout),
+            CallerState::Induction => ConnectionLost::ConnectTimeout(self.timeout),
+            CallerState::Conclusion { .. } | CallerState::Renewal { .. } => {
+                ConnectionLost::HandshakeTimeout(self.timeout)
+            }
         };
         (now >= self.give_up).then_some(reason)
     }
@@ -102,25 +104,25 @@ impl Caller {
     /// A handshake packet came from the called address, addressed to this socket.
     pub fn on_handshake(&mut self, packet: &Handshake, now: Instant) -> Step<Agreed> {
         match (packet.request, self.state) {
-            (Request::Induction, State::Induction | State::Renewal { .. }) => {
+            (Request::Induction, CallerState::Induction | CallerState::Renewal { .. }) => {
                 if self.inductions == 1 {
                     self.round_trip = Some(now - self.asked_at);
                 }
-                self.enter(State::Conclusion { cookie: packet.cookie });
+                self.enter(CallerState::Conclusion { cookie: packet.cookie });
                 self.retry.set(now);
                 Step::Wait
             }
             // The listener asks for another cookie. The limit is that of unasked repetitions, so that a listener that
             // keeps asking does not cause a packet exchange at line rate.
-            (Request::Induction, State::Conclusion { cookie })
+            (Request::Induction, CallerState::Conclusion { cookie })
                 if cookie != packet.cookie && self.asked < MAX_CONCLUSIONS =>
             {
-                self.state = State::Conclusion { cookie: packet.cookie };
+                self.state = CallerState::Conclusion { cookie: packet.cookie };
                 self.retry.set(now);
                 Step::Wait
             }
             // A duplicate of an answer that was handled.
-            (Request::Induction, State::Conclusion { .. }) => Step::Wait,
+            (Request::Induction, CallerState::Conclusion { .. }) => Step::Wait,
             (Request::Refused, _) => Step::Failed(ConnectionLost::Refused),
             // Also while a new cookie is requested. On a long path the answer comes after the second attempt. Or the
             // listener accepted long ago and its answers were lost.
@@ -155,7 +157,7 @@ impl Caller {
         }
     }
 
-    fn enter(&mut self, state: State) {
+    fn enter(&mut self, state: CallerState) {
         self.state = state;
         self.asked = 0;
     }

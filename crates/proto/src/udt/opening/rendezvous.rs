@@ -20,14 +20,14 @@ use crate::transport::earliest;
 #[derive(Debug)]
 pub(crate) struct Rendezvous {
     offer: Offer,
-    state: State,
+    state: RendezvousState,
     retry: Timer,
     give_up: Instant,
     timeout: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum RendezvousState {
     /// No packet came from the peer: request 0.
     Waving,
     /// A packet came from the peer, which may have received none: request -1.
@@ -36,7 +36,7 @@ enum State {
 
 impl Rendezvous {
     pub(crate) fn new(offer: Offer, now: Instant, timeout: Duration) -> Self {
-        Self { offer, state: State::Waving, retry: Timer::at(now), give_up: now + timeout, timeout }
+        Self { offer, state: RendezvousState::Waving, retry: Timer::at(now), give_up: now + timeout, timeout }
     }
 
     /// The packet to send now and its destination socket, if an attempt is due.
@@ -46,8 +46,8 @@ impl Rendezvous {
         }
         self.retry.set(now + RETRY);
         Some(match self.state {
-            State::Waving => (self.offer.packet(Request::Rendezvous, 0), SocketId::NONE),
-            State::Agreed(agreed) => (self.offer.packet(Request::Conclusion, 0), agreed.peer_id),
+            RendezvousState::Waving => (self.offer.packet(Request::Rendezvous, 0), SocketId::NONE),
+            RendezvousState::Agreed(agreed) => (self.offer.packet(Request::Conclusion, 0), agreed.peer_id),
         })
     }
 
@@ -65,7 +65,7 @@ impl Rendezvous {
     pub(crate) fn on_handshake(&mut self, packet: &Handshake, now: Instant) -> Step<Agreed> {
         let peer_heard_us = matches!(packet.request, Request::Conclusion | Request::RendezvousFinal);
         match self.state {
-            State::Waving => {
+            RendezvousState::Waving => {
                 // A caller that looks for a listener is not the peer.
                 if packet.request == Request::Induction || packet.socket_id.is_none() {
                     return Step::Wait;
@@ -76,27 +76,27 @@ impl Rendezvous {
                 match self.offer.agree(packet, None) {
                     Err(reason) => Step::Failed(ConnectionLost::PeerIncompatible(reason)),
                     Ok(agreed) => {
-                        self.state = State::Agreed(agreed);
+                        self.state = RendezvousState::Agreed(agreed);
                         self.retry.set(now);
                         if peer_heard_us { Step::Done(agreed) } else { Step::Wait }
                     }
                 }
             }
-            State::Agreed(agreed) if peer_heard_us => Step::Done(agreed),
+            RendezvousState::Agreed(agreed) if peer_heard_us => Step::Done(agreed),
             // The peer has received no packet yet, so repeat it.
-            State::Agreed(_) if packet.request == Request::Rendezvous => {
+            RendezvousState::Agreed(_) if packet.request == Request::Rendezvous => {
                 self.retry.set(now);
                 Step::Wait
             }
-            State::Agreed(_) => Step::Wait,
+            RendezvousState::Agreed(_) => Step::Wait,
         }
     }
 
     /// A packet other than a handshake came from the peer, addressed to this socket. The peer is therefore connected.
     pub(crate) fn on_other_packet(&self) -> Step<Agreed> {
         match self.state {
-            State::Waving => Step::Wait,
-            State::Agreed(agreed) => Step::Done(agreed),
+            RendezvousState::Waving => Step::Wait,
+            RendezvousState::Agreed(agreed) => Step::Done(agreed),
         }
     }
 
