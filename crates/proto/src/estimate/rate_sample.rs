@@ -1,10 +1,10 @@
 //! Delivery-rate samples: what each news of arrivals says about the path (draft-ietf-ccwg-bbr §4.1).
 //!
-//! Every departure remembers the count of delivered packets at that time. Once one of its packets has arrived, the growth of that count
+//! Every burst remembers the count of delivered packets at that time. Once one of its packets has arrived, the growth of that count
 //! in between is a sample. Its interval is the longer one of the times in which those packets left and arrived, so neither a burst of
-//! departures nor a burst of acknowledgements overstates the path.
+//! departures nor one of acknowledgements overstates the path.
 //!
-//! Counts are packets of the connection's first size. A departure is a burst, as in the draft's recommendation for senders with
+//! Counts are packets of the connection's first size. Packets are remembered by bursts, as in the draft's recommendation for senders with
 //! segmentation offload.
 
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use farhaul_units::{Duration, Instant, PacketRate, SeqNo, SeqRange};
 #[derive(Debug, Default)]
 pub(crate) struct RateSampler {
     /// Bursts of first transmissions, from the oldest that has unacknowledged packets.
-    departures: VecDeque<Departure>,
+    bursts: VecDeque<Burst>,
     /// Packets delivered, and when the last of them was.
     delivered: f64,
     delivered_at: Instant,
@@ -33,7 +33,7 @@ pub(crate) struct RateSampler {
 
 /// A burst, and the state when it left.
 #[derive(Clone, Copy, Debug)]
-struct Departure {
+struct Burst {
     range: SeqRange,
     at: Instant,
     first_sent_at: Instant,
@@ -51,7 +51,7 @@ impl RateSampler {
         if in_flight <= 0.0 {
             (self.first_sent_at, self.delivered_at, self.known) = (now, now, (self.delivered, now));
         }
-        self.departures.push_back(Departure {
+        self.bursts.push_back(Burst {
             range,
             at: now,
             first_sent_at: self.first_sent_at,
@@ -64,15 +64,15 @@ impl RateSampler {
     }
 
     /// Packets were reported lost that weigh `weight` and belong to `range`. `again` is whether retransmissions of them were lost, whose
-    /// departures are not remembered.
+    /// bursts are not remembered.
     pub(crate) fn on_lost(&mut self, range: SeqRange, weight: f64, again: bool) -> Option<LostFlight> {
         self.lost += weight;
-        let departure = self.find(range.last).filter(|_| !again)?;
+        let burst = self.find(range.last).filter(|_| !again)?;
         Some(LostFlight {
             packets: weight,
-            in_flight: departure.in_flight,
-            lost: self.lost - departure.lost,
-            application_limited: departure.application_limited,
+            in_flight: burst.in_flight,
+            lost: self.lost - burst.lost,
+            application_limited: burst.application_limited,
         })
     }
 
@@ -100,49 +100,49 @@ impl RateSampler {
         if self.application_limited_until.is_some_and(|until| self.delivered > until) {
             self.application_limited_until = None;
         }
-        let departure = *self.find(latest?)?;
-        if departure.at < self.first_sent_at || at <= departure.at {
+        let burst = *self.find(latest?)?;
+        if burst.at < self.first_sent_at || at <= burst.at {
             // It was overtaken by the packet of an earlier sample, or the delay is a lie.
             return None;
         }
-        self.first_sent_at = departure.at;
-        let (known, known_at) = departure.known;
-        let interval = (departure.at - departure.first_sent_at).max(self.delivered_at - known_at);
-        let delivered = self.delivered - departure.delivered;
+        self.first_sent_at = burst.at;
+        let (known, known_at) = burst.known;
+        let interval = (burst.at - burst.first_sent_at).max(self.delivered_at - known_at);
+        let delivered = self.delivered - burst.delivered;
         let rate = (self.delivered - known) / interval.as_secs_f64();
         let is_long = !interval.is_zero() && interval >= least_round_trip && delivered > 0.0;
         let sample = RateSample {
-            prior_delivered: departure.delivered,
+            prior_delivered: burst.delivered,
             delivered,
             rate: is_long.then(|| PacketRate::new(rate)),
-            in_flight: departure.in_flight,
-            lost: self.lost - departure.lost,
-            application_limited: departure.application_limited,
+            in_flight: burst.in_flight,
+            lost: self.lost - burst.lost,
+            application_limited: burst.application_limited,
         };
-        Some((sample, at - departure.at))
+        Some((sample, at - burst.at))
     }
 
     /// Everything before `seq` has arrived.
     pub(crate) fn acknowledge(&mut self, seq: SeqNo) {
-        while self.departures.front().is_some_and(|departure| departure.range.last.is_before(seq)) {
-            self.departures.pop_front();
+        while self.bursts.front().is_some_and(|burst| burst.range.last.is_before(seq)) {
+            self.bursts.pop_front();
         }
     }
 
-    /// Whether a departure of this packet is remembered.
+    /// Whether a burst of this packet is remembered.
     pub(crate) fn knows(&self, seq: SeqNo) -> bool {
         self.find(seq).is_some()
     }
 
     /// The path is another one, so what left before says nothing about it.
     pub(crate) fn restart(&mut self, now: Instant) {
-        self.departures.clear();
+        self.bursts.clear();
         (self.first_sent_at, self.delivered_at, self.known) = (now, now, (self.delivered, now));
     }
 
     /// Frees memory that is kept for reuse only.
     pub(crate) fn shrink(&mut self) {
-        self.departures.shrink_to_fit();
+        self.bursts.shrink_to_fit();
     }
 
     /// The sender has nothing to send with `in_flight` packets under way.
@@ -161,12 +161,12 @@ impl RateSampler {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.departures.capacity() * size_of::<Departure>()
+        self.bursts.capacity() * size_of::<Burst>()
     }
 
-    fn find(&self, seq: SeqNo) -> Option<&Departure> {
-        let place = self.departures.partition_point(|departure| departure.range.last.is_before(seq));
-        self.departures.get(place).filter(|departure| !seq.is_before(departure.range.first))
+    fn find(&self, seq: SeqNo) -> Option<&Burst> {
+        let place = self.bursts.partition_point(|burst| burst.range.last.is_before(seq));
+        self.bursts.get(place).filter(|burst| !seq.is_before(burst.range.first))
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
         SeqRange::new(SeqNo::new(first), SeqNo::new(last))
     }
 
-    /// A sampler with 100 packets sent at 60 ms and delivered at 100 ms, and a departure of packet 900 at 104 ms.
+    /// A sampler with 100 packets sent at 60 ms and delivered at 100 ms, and packet 900 sent at 104 ms.
     fn sampler() -> RateSampler {
         let mut sampler = RateSampler::default();
         sampler.on_sent(range(0, 99), 100.0, 0.0, at(60_000));

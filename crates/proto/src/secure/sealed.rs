@@ -1,6 +1,6 @@
 //! An established connection under packet protection: it opens what arrives for the protocol inside, and seals what that sends.
 
-mod arrival;
+mod receive;
 
 use delegate::delegate;
 use farhaul_cc::Controller;

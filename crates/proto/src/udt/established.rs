@@ -26,7 +26,6 @@ use super::receiver::{Receiver, Sizes};
 use super::sender::{Sender, Transmission};
 use crate::config::Mode;
 use crate::consts::{IP_UDP_HEADER, SYN_INTERVAL};
-use crate::departed::Departed;
 use crate::endpoint::closing::{CloseKind, Closing};
 use crate::endpoint::handshake::{Agreed, Answer, Offer, mss_towards};
 use crate::endpoint::liveness::Liveness;
@@ -34,6 +33,7 @@ use crate::endpoint::protocol::{Effect, Setup};
 use crate::error::ConnectionLost;
 use crate::estimate::Rtt;
 use crate::path_memory::Recollection;
+use crate::sent_packets::SentPackets;
 use crate::stats::Totals;
 
 /// Most custom control messages that wait to be sent.
@@ -73,7 +73,7 @@ pub(crate) struct UdtConnection {
     rtt: Rtt,
     congestion: Congestion,
     recollection: Recollection,
-    departed: Departed,
+    sent_packets: SentPackets,
     max_window: u32,
     confirmations: VecDeque<AckNo>,
     error_signal: Option<u32>,
@@ -150,7 +150,7 @@ impl UdtConnection {
             rtt: Rtt::default(),
             congestion: Congestion::new(controller, min_period, now),
             recollection,
-            departed: Departed::default(),
+            sent_packets: SentPackets::default(),
             max_window: agreed.flow_window,
             confirmations: VecDeque::new(),
             error_signal: None,
@@ -161,7 +161,7 @@ impl UdtConnection {
         established.sender.set_protection_overhead(agreed.protection);
         established.follow_packets();
         if established.congestion.controller.wants_deliveries() {
-            established.sender.follow_arrivals(agreed.sends_receipts);
+            established.sender.follow_deliveries(agreed.sends_receipts);
         }
         if agreed.largest.is_some() {
             established.discovery = Discovery::new(&agreed, &offer, rng.fork());
@@ -235,7 +235,7 @@ impl UdtConnection {
     pub(crate) fn restart_path(&mut self, setup: Setup<'_>) {
         let Setup { config, rng, now } = setup;
         self.rtt = Rtt::default();
-        self.departed.forget();
+        self.sent_packets.forget();
         self.sender.restart_path(now);
         self.recollection.leave();
         let seed = rng.next_u64();
@@ -366,7 +366,7 @@ impl UdtConnection {
 
     /// Data packets that may leave now.
     fn plan(&mut self, now: Instant) -> Option<Transmission> {
-        if self.departed.event().is_some() {
+        if self.sent_packets.event().is_some() {
             self.report_sent(now);
         } else if self.sender.scale_of_next() != self.congestion.scale().sent {
             // Packets of another size are next. Pace and window are those of the size before.

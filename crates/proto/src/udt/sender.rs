@@ -1,9 +1,9 @@
 //! The sending half of a connection: its data, what the peer says of it, and the timers.
 
-mod arrivals;
-mod departure;
+mod deliveries;
 mod messages;
 mod persist;
+mod plan;
 mod repair;
 mod sizes;
 mod withheld;
@@ -14,7 +14,7 @@ use farhaul_cc::{Control, DeliverySample};
 use farhaul_units::{Duration, Instant, PacketRate, Rng, SendPeriod, SeqNo, SeqRange};
 use farhaul_wire::udt4::{DropRequest, SocketId, Timestamp};
 
-use self::arrivals::Arrivals;
+use self::deliveries::Deliveries;
 use self::persist::Persist;
 pub(crate) use self::repair::Cause;
 use self::repair::Repairs;
@@ -60,7 +60,7 @@ pub(crate) struct Sender {
     /// right after those it received.
     drops: VecDeque<DropRequest>,
     /// `None` unless the controller wants to know.
-    arrivals: Option<Box<Arrivals>>,
+    deliveries: Option<Box<Deliveries>>,
     /// Whether the window limits outstanding packets only.
     window_of_outstanding: bool,
     delivery: Delivery,
@@ -129,7 +129,7 @@ impl Sender {
             sends_expired: false,
             withholding: None,
             drops: VecDeque::new(),
-            arrivals: None,
+            deliveries: None,
             window_of_outstanding: false,
             delivery: Delivery::default(),
             filled: 0,
@@ -156,8 +156,8 @@ impl Sender {
     }
 
     /// Follows what arrives, which the peer counts if `receipts` is set. Nothing may have been sent yet.
-    pub(crate) fn follow_arrivals(&mut self, receipts: bool) {
-        self.arrivals = Some(Box::new(Arrivals::new(self.next, receipts)));
+    pub(crate) fn follow_deliveries(&mut self, receipts: bool) {
+        self.deliveries = Some(Box::new(Deliveries::new(self.next, receipts)));
     }
 
     /// Withholds a packet now and then, to find out whether the peer lies (attack B8). For streams alone.
@@ -267,8 +267,8 @@ impl Sender {
         let mark = left.map(|left| Mark { seq, at: now, left, light });
         let delivery = mark.and_then(|mark| self.delivery.on_ack(mark, clean, round_trip));
         let bytes = self.buffer.release(seq);
-        if let Some(arrivals) = &mut self.arrivals {
-            arrivals.acknowledge(seq);
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.acknowledge(seq);
         }
         let recovered = self.repairs.acknowledge(seq);
         self.persist.stop();
@@ -325,8 +325,8 @@ impl Sender {
 
     /// The path is another one, so its rate of delivery is unknown.
     pub(crate) fn restart_path(&mut self, now: Instant) {
-        if let Some(arrivals) = &mut self.arrivals {
-            arrivals.restart_path(now);
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.restart_path(now);
         }
         self.delivery = Delivery::default();
         self.filled = 0;
@@ -439,7 +439,7 @@ impl Sender {
     /// Lost packets that the congestion window permits to leave again. Without progress the window does not hold: what it
     /// counts as under way may be lost.
     fn repair_room(&self) -> u32 {
-        let is_held = self.window_of_outstanding && self.arrivals.is_some() && !self.repairs.is_stalled();
+        let is_held = self.window_of_outstanding && self.deliveries.is_some() && !self.repairs.is_stalled();
         if is_held { self.congestion_window().saturating_sub(self.outstanding()) } else { u32::MAX }
     }
 
@@ -500,15 +500,17 @@ impl Sender {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.buffer.memory() + self.repairs.memory() + self.arrivals.as_ref().map_or(0, |arrivals| arrivals.memory())
+        self.buffer.memory()
+            + self.repairs.memory()
+            + self.deliveries.as_ref().map_or(0, |deliveries| deliveries.memory())
     }
 
     /// Frees memory that is kept for reuse only. For idle connections.
     pub(crate) fn shrink(&mut self) {
         self.buffer.shrink();
         self.delivery.restart();
-        if let Some(arrivals) = &mut self.arrivals {
-            arrivals.shrink();
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.shrink();
         }
     }
 }

@@ -19,13 +19,13 @@ use super::handshake::to_udt4;
 use super::receiver::{Receiver, Sizes};
 use super::sender::{Sender, Transmission};
 use farhaul_proto::consts::{IP_UDP_HEADER, SYN_INTERVAL};
-use farhaul_proto::departed::Departed;
 use farhaul_proto::endpoint::closing::{CloseKind, Closing};
 use farhaul_proto::endpoint::handshake::{Agreed, Answer, Offer};
 use farhaul_proto::endpoint::liveness::Liveness;
 use farhaul_proto::endpoint::protocol::{Effect, Setup};
 use farhaul_proto::error::ConnectionLost;
 use farhaul_proto::estimate::Rtt;
+use farhaul_proto::sent_packets::SentPackets;
 use farhaul_proto::stats::Totals;
 use farhaul_proto::timer::Timer;
 
@@ -40,7 +40,7 @@ pub(crate) struct Udt2004Connection {
     sender: Sender,
     /// The data packets that leave next.
     planned: Option<Transmission>,
-    departed: Departed,
+    sent_packets: SentPackets,
     receiver: Receiver,
     closing: Closing,
     rtt: Rtt,
@@ -77,7 +77,7 @@ impl Udt2004Connection {
             answer,
             sender: Sender::new(agreed.send_isn, payload, agreed.flow_window, config.send_buffer, config.burst_time),
             planned: None,
-            departed: Departed::default(),
+            sent_packets: SentPackets::default(),
             receiver: Receiver::new(agreed.recv_isn, sizes, config.reorder_tolerance, options.delay_warnings, now),
             closing: Closing::default(),
             rtt: Rtt::default(),

@@ -136,12 +136,12 @@ impl protocol::Established for UdtConnection {
         }
         self.liveness.expiry.on_sent(now);
         if self.congestion.controller.wants_packets() {
-            self.departed.list(self.sender.packets_of(&transmission), transmission.is_again(), now);
+            self.sent_packets.list(self.sender.packets_of(&transmission), transmission.is_again(), now);
         }
         let stamp = self.stamp(now);
         let run = self.sender.emit(transmission, (now, stamp), self.rtt.with_margin(), scratch)?;
         self.congestion.note_sent(now, run.packets);
-        self.departed.keep(run.packets);
+        self.sent_packets.keep(run.packets);
         Some((run.segment_size, run.bytes))
     }
 

@@ -11,12 +11,12 @@ use crate::error::ConnectionLost;
 impl UdtConnection {
     /// Another controller goes on. Nothing in flight is lost or sent again by that.
     pub(super) fn replace_controller(&mut self, now: Instant, controller: Box<dyn Controller>) {
-        self.departed.forget();
+        self.sent_packets.forget();
         // What another law finds is nothing that the user's would find.
         self.recollection.leave();
         let controller = Supervised::new(|| controller);
         if controller.wants_deliveries() {
-            self.sender.begin_to_follow_arrivals();
+            self.sender.begin_to_follow_deliveries();
         }
         let path = self.path(now);
         self.congestion.replace(controller, &path);

@@ -4,7 +4,7 @@ use farhaul_cc::ReceivedEvent;
 use farhaul_units::Instant;
 
 use super::UdtConnection;
-use crate::departed::Departed;
+use crate::sent_packets::SentPackets;
 
 impl UdtConnection {
     /// Begins to list packets if the controller asks for them, or ceases to.
@@ -13,16 +13,16 @@ impl UdtConnection {
             self.receiver.hear(self.numbered);
         } else {
             self.receiver.hear_nothing();
-            self.departed = Departed::default();
+            self.sent_packets = SentPackets::default();
         }
     }
 
     /// Reports the last burst to the controller.
     pub(super) fn report_sent(&mut self, now: Instant) {
-        let Some(event) = self.departed.event() else { return };
+        let Some(event) = self.sent_packets.event() else { return };
         let path = self.path(now);
         self.congestion.controller.on_sent(&path, &event);
-        self.departed.forget();
+        self.sent_packets.forget();
         self.apply_control();
     }
 

@@ -87,8 +87,8 @@ impl Sender {
     /// Acknowledged packets have another size from now on. Of what was one packet before, `factor` are needed.
     pub(crate) fn rescale_delivery(&mut self, factor: f64) {
         self.delivery.rescale(factor);
-        if let Some(arrivals) = &mut self.arrivals {
-            arrivals.rescale(factor);
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.rescale(factor);
         }
     }
 

@@ -110,7 +110,7 @@ impl protocol::Established for Udt2004Connection {
         let run = self.sender.emit(transmission, now, rtt)?;
         self.congestion.note_sent(now, run.packets);
         if self.congestion.wants_packets() {
-            self.departed.list(packets_of(&run, transmission.seq), transmission.again, now);
+            self.sent_packets.list(packets_of(&run, transmission.seq), transmission.again, now);
         }
         Some((run.segment_size, run.bytes))
     }

@@ -16,10 +16,10 @@ pub(super) fn packets_of(run: &Run<'_>, first: SeqNo) -> impl Iterator<Item = Da
 impl Udt2004Connection {
     /// Reports the last burst to the controller, if it asks for packets.
     pub(super) fn report_sent(&mut self, now: Instant) {
-        let Some(event) = self.departed.event() else { return };
+        let Some(event) = self.sent_packets.event() else { return };
         let path = self.path(now);
         self.congestion.on_sent(&path, &event);
-        self.departed.forget();
+        self.sent_packets.forget();
         self.apply_control();
     }
 

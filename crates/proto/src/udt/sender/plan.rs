@@ -51,13 +51,13 @@ impl Sender {
             self.repairs.served(seq, run.packets);
             let first = self.withholding.as_mut().map_or(0, |withheld| withheld.on_sent_again(seq, run.packets));
             self.retransmitted += u64::from(run.packets - first);
-            if let Some(arrivals) = &mut self.arrivals {
-                arrivals.on_late_departure(first);
+            if let Some(deliveries) = &mut self.deliveries {
+                deliveries.on_sent_late(first);
             }
         } else {
             self.next = seq.plus(run.packets);
-            if let Some(arrivals) = &mut self.arrivals {
-                arrivals.on_departure(SeqRange::new(seq, self.next.minus(1)), weight, outstanding, now);
+            if let Some(deliveries) = &mut self.deliveries {
+                deliveries.on_sent(SeqRange::new(seq, self.next.minus(1)), weight, outstanding, now);
             }
         }
         self.sent += u64::from(run.packets);

@@ -2,7 +2,7 @@
 //!
 //! | peer | source |
 //! | --- | --- |
-//! | Farhaul | its receipts, which count arrivals |
+//! | Farhaul | its receipts, which count deliveries |
 //! | libudt | acknowledgements and loss reports: a report of a to b shows that a − 1 and b + 1 have arrived |
 
 use farhaul_cc::{DeliveryEvent, DeliverySample, LostFlight};
@@ -18,9 +18,9 @@ use crate::seq_set::SeqSet;
 /// last acknowledgement.
 const LIBUDT_IDLE: Duration = Duration::from_millis(90);
 
-/// The arrivals of a connection's packets at the peer.
+/// The deliveries of a connection's packets at the peer.
 #[derive(Debug, Default)]
-pub(super) struct Arrivals {
+pub(super) struct Deliveries {
     /// `None` if the peer counts them.
     derived: Option<Derived>,
     /// Distinct packets sent and arrived.
@@ -35,7 +35,7 @@ pub(super) struct Arrivals {
     window_limited: bool,
 }
 
-/// Arrivals derived from acknowledgements and loss reports.
+/// Deliveries derived from acknowledgements and loss reports.
 #[derive(Debug)]
 struct Derived {
     /// No packet from here on is known to have arrived.
@@ -44,7 +44,7 @@ struct Derived {
     missing: SeqSet,
 }
 
-/// News of arrivals.
+/// News of deliveries.
 #[derive(Clone, Copy, Debug, Default)]
 struct News {
     /// Packets; negative if some that were thought to have arrived were reported lost.
@@ -91,7 +91,7 @@ impl Derived {
     }
 }
 
-impl Arrivals {
+impl Deliveries {
     /// For a connection whose first packet is `first`. `counted` is whether the peer sends receipts.
     pub(super) fn new(first: SeqNo, counted: bool) -> Self {
         Self { derived: (!counted).then(|| Derived { top: first, missing: SeqSet::new(first) }), ..Self::default() }
@@ -110,13 +110,13 @@ impl Arrivals {
     }
 
     /// New packets leave while `outstanding` are under way. Each weighs `weight`.
-    pub(super) fn on_departure(&mut self, range: SeqRange, weight: f64, outstanding: f64, now: Instant) {
+    pub(super) fn on_sent(&mut self, range: SeqRange, weight: f64, outstanding: f64, now: Instant) {
         self.sampler.on_sent(range, f64::from(range.len()) * weight, outstanding, now);
         self.sent += u64::from(range.len());
     }
 
     /// Withheld packets leave for the first time.
-    pub(super) fn on_late_departure(&mut self, packets: u32) {
+    pub(super) fn on_sent_late(&mut self, packets: u32) {
         self.sent += u64::from(packets);
     }
 
@@ -131,7 +131,7 @@ impl Arrivals {
 
     /// The longest train that ends with the packet that left at `left` and arrived at `at`, the last of all known to have.
     ///
-    /// Counts stand for numbers: a train is what arrived between two news of arrivals, whatever is missing.
+    /// Counts stand for numbers: a train is what arrived between two news of deliveries, whatever is missing.
     fn train(&mut self, left: Timestamp, prompt: bool, at: Instant, least: Duration) -> Option<DeliverySample> {
         // libudt acknowledges as a packet comes, or long after the last one.
         let prompt = prompt && (self.derived.is_none() || at - self.marked < LIBUDT_IDLE);
@@ -170,11 +170,11 @@ impl Arrivals {
 impl Sender {
     /// Follows what arrives from now on, if it does not yet. It is derived from acknowledgements and loss reports, because
     /// peers agree on receipts at the begin.
-    pub(crate) fn begin_to_follow_arrivals(&mut self) {
-        if self.arrivals.is_none() {
+    pub(crate) fn begin_to_follow_deliveries(&mut self) {
+        if self.deliveries.is_none() {
             let withheld = self.withholding.as_ref().and_then(|withholding| withholding.held());
             let sent = self.in_flight() - u32::from(withheld.is_some());
-            self.arrivals = Some(Box::new(Arrivals::beginning_at(self.buffer.first(), sent)));
+            self.deliveries = Some(Box::new(Deliveries::beginning_at(self.buffer.first(), sent)));
         }
     }
 
@@ -182,9 +182,9 @@ impl Sender {
     ///
     /// Packets of messages that were given up never arrive, so once there are any, these are all in flight but those.
     pub(crate) fn outstanding(&self) -> u32 {
-        match &self.arrivals {
-            Some(arrivals) if self.messages_dropped == 0 => {
-                arrivals.outstanding(self.in_flight(), self.repairs.unrepaired())
+        match &self.deliveries {
+            Some(deliveries) if self.messages_dropped == 0 => {
+                deliveries.outstanding(self.in_flight(), self.repairs.unrepaired())
             }
             _ => self.in_flight().saturating_sub(self.lifetimes.given_up()),
         }
@@ -201,42 +201,42 @@ impl Sender {
 
     /// Whether samples of the delivery rate are of the application.
     pub(crate) const fn is_sampling_application(&self) -> bool {
-        match &self.arrivals {
-            Some(arrivals) => arrivals.sampler.is_application_limited(),
+        match &self.deliveries {
+            Some(deliveries) => deliveries.sampler.is_application_limited(),
             None => false,
         }
     }
 
     /// The window holds packets back.
     pub(super) fn note_window_limit(&mut self) {
-        if let Some(arrivals) = &mut self.arrivals {
-            arrivals.window_limited = true;
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.window_limited = true;
         }
     }
 
     /// There is nothing to send.
     pub(super) fn note_application_limit(&mut self) {
         let in_flight = self.outstanding_of_first_size();
-        if let Some(arrivals) = &mut self.arrivals {
-            arrivals.sampler.on_application_limited(in_flight);
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.sampler.on_application_limited(in_flight);
         }
     }
 
     /// Whether the peer sends receipts.
     pub(crate) fn takes_receipts(&self) -> bool {
-        self.arrivals.as_ref().is_some_and(|arrivals| arrivals.derived.is_none())
+        self.deliveries.as_ref().is_some_and(|deliveries| deliveries.derived.is_none())
     }
 
     /// A receipt arrived. Call before [`on_ack`](Self::on_ack).
     pub(crate) fn on_receipt(&mut self, receipt: &Receipt, now: Instant, least: Duration) -> Option<DeliveryEvent> {
-        let arrivals = self.arrivals.as_mut()?;
-        let packets = i64::from(receipt.received.wrapping_sub(arrivals.received as u32).cast_signed());
+        let deliveries = self.deliveries.as_mut()?;
+        let packets = i64::from(receipt.received.wrapping_sub(deliveries.received as u32).cast_signed());
         // An overtaken receipt is no news, and one that counts more than was sent is a lie.
-        let unknown = arrivals.sent - arrivals.received;
+        let unknown = deliveries.sent - deliveries.received;
         if packets <= 0 || packets.unsigned_abs() > unknown {
             return None;
         }
-        let sent_once = arrivals.sampler.knows(receipt.latest) && !self.repairs.was_resent(receipt.latest);
+        let sent_once = deliveries.sampler.knows(receipt.latest) && !self.repairs.was_resent(receipt.latest);
         let news = News { packets, latest: sent_once.then_some(receipt.latest), lags: false, prompt: true };
         let at = now.saturating_sub(receipt.delay);
         self.deliver(news, at, least)
@@ -251,10 +251,10 @@ impl Sender {
         now: Instant,
         least: Duration,
     ) -> Option<DeliveryEvent> {
-        let arrivals = self.arrivals.as_mut()?;
-        let news = match &mut arrivals.derived {
+        let deliveries = self.deliveries.as_mut()?;
+        let news = match &mut deliveries.derived {
             Some(derived) => derived.on_ack(seq),
-            None => arrivals.floor(seq, self.next)?,
+            None => deliveries.floor(seq, self.next)?,
         };
         let latest = news.latest.filter(|latest| !self.repairs.was_resent(*latest));
         self.deliver(News { latest, prompt, ..news }, now, least)
@@ -268,7 +268,7 @@ impl Sender {
         least: Duration,
     ) -> Option<DeliveryEvent> {
         let next = self.next;
-        let news = self.arrivals.as_mut()?.derived.as_mut()?.on_report(range, next);
+        let news = self.deliveries.as_mut()?.derived.as_mut()?.on_report(range, next);
         let latest = news.latest.filter(|latest| !self.repairs.was_resent(*latest));
         self.deliver(News { latest, ..news }, now, least)
     }
@@ -280,7 +280,7 @@ impl Sender {
         }
         let again = self.repairs.was_resent(range.last);
         let weight = f64::from(newly_lost) * self.scale_of_oldest();
-        self.arrivals.as_mut()?.sampler.on_lost(range, weight, again)
+        self.deliveries.as_mut()?.sampler.on_lost(range, weight, again)
     }
 
     fn deliver(&mut self, news: News, at: Instant, least: Duration) -> Option<DeliveryEvent> {
@@ -288,17 +288,17 @@ impl Sender {
             return None;
         }
         let scale = news.latest.map_or_else(|| self.scale_of_oldest(), |latest| self.scale_at(latest));
-        let arrivals = self.arrivals.as_mut()?;
-        arrivals.received = arrivals.received.saturating_add_signed(news.packets);
+        let deliveries = self.deliveries.as_mut()?;
+        deliveries.received = deliveries.received.saturating_add_signed(news.packets);
         let left = news.latest.filter(|_| !news.lags).and_then(|latest| self.buffer.stamped(latest));
-        let train = left.and_then(|left| arrivals.train(left, news.prompt, at, least));
+        let train = left.and_then(|left| deliveries.train(left, news.prompt, at, least));
         let weight = news.packets as f64 * scale;
-        arrivals.sampler.set_lag(news.lags);
-        let found = arrivals.sampler.on_delivered(weight, news.latest, at, least);
+        deliveries.sampler.set_lag(news.lags);
+        let found = deliveries.sampler.on_delivered(weight, news.latest, at, least);
         let mut event = DeliveryEvent::default();
         event.newly_delivered = weight.max(0.0);
-        event.delivered = arrivals.sampler.delivered();
-        event.window_limited = std::mem::take(&mut arrivals.window_limited);
+        event.delivered = deliveries.sampler.delivered();
+        event.window_limited = std::mem::take(&mut deliveries.window_limited);
         event.sample = found.map(|(sample, _)| sample);
         event.rtt = found.map(|(_, rtt)| rtt);
         event.train = train;
@@ -381,7 +381,7 @@ mod tests {
     fn sender() -> Sender {
         let mut sender =
             Sender::new(seq(0), 100, farhaul_wire::udt4::SocketId::new(1), 1_000, 1 << 20, farhaul_units::Rng::new(1));
-        sender.follow_arrivals(true);
+        sender.follow_deliveries(true);
         sender.write(&[7; 1_000]);
         let stamp = farhaul_wire::udt4::Timestamp::ZERO;
         let round_trip = Duration::from_millis(10);

@@ -5,13 +5,13 @@ use farhaul_units::Instant;
 
 /// The last burst, until the controller has heard of it. Empty if the controller asks for no packets.
 #[derive(Debug, Default)]
-pub struct Departed {
+pub struct SentPackets {
     packets: Vec<DataPacket>,
     retransmission: bool,
     at: Instant,
 }
 
-impl Departed {
+impl SentPackets {
     /// These packets leave now.
     pub fn list(&mut self, packets: impl Iterator<Item = DataPacket>, retransmission: bool, now: Instant) {
         self.packets.clear();
