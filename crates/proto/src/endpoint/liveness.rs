@@ -33,7 +33,7 @@ impl Liveness {
         }
     }
 
-    /// Checks all limits. `settled` is whether this side waits for no acknowledgement of data. `in_flight` is whether
+    /// Checks all limits. `is_flushed` is whether this side waits for no acknowledgement of data. `in_flight` is whether
     /// data may expire. The protocol carries out the action, except that a keep-alive is noted here.
     ///
     /// # Errors
@@ -41,11 +41,11 @@ impl Liveness {
     pub fn check(
         &mut self,
         now: Instant,
-        settled: bool,
+        is_flushed: bool,
         in_flight: bool,
         round_trip: Duration,
     ) -> Result<SilenceAction, ConnectionLost> {
-        if settled {
+        if is_flushed {
             self.progress.restart(now);
         } else if let Some(reason) = self.progress.check(now) {
             return Err(reason);
@@ -62,8 +62,8 @@ impl Liveness {
     }
 
     /// When to check next.
-    pub fn deadline(&self, settled: bool) -> Option<Instant> {
-        let progress = self.progress.deadline().filter(|_| !settled);
+    pub fn deadline(&self, is_flushed: bool) -> Option<Instant> {
+        let progress = self.progress.deadline().filter(|_| !is_flushed);
         [self.expiry.deadline(), self.gap.deadline(), progress].into_iter().fold(None, earliest)
     }
 

@@ -85,13 +85,13 @@ impl Multiplexer {
                 self.table.mark(slot);
                 return Some((slot, between, output));
             }
-            self.settle(slot, now);
+            self.collect(slot, now);
         }
         None
     }
 
     /// Collects events and the next deadline of a connection without anything to send.
-    fn settle(&mut self, slot: u32, now: Instant) {
+    fn collect(&mut self, slot: u32, now: Instant) {
         let Some(connection) = self.table.slots.at(slot) else { return };
         self.table.events.extend(connection.take_events());
         let demultiplexer = &mut self.protocols[connection.protocol()].demultiplexer;

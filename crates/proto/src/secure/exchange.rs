@@ -262,8 +262,8 @@ impl Exchange {
         self.tls.as_ref().is_none_or(|tls| tls.is_complete())
     }
 
-    /// The handshake is over. What is left repeats the last messages to a peer that has not heard them.
-    pub(super) fn settle(&mut self) {
+    /// The handshake is complete. What is left repeats the last messages to a peer that has not heard them.
+    pub(super) fn release(&mut self) {
         self.tls = None;
         if self.side == Side::Server {
             // The client's proof came with keys of the handshake, so the client needs no Initial packet any more.
@@ -335,7 +335,7 @@ impl Exchange {
         if let Some((_, left)) = &mut self.budget {
             *left += out.len() as u64;
         }
-        if !self.is_settled() || self.side == Side::Client {
+        if !self.is_confirmed() || self.side == Side::Client {
             self.probe.set(now + self.silence);
         }
         self.asked.get_or_insert(now);
@@ -414,7 +414,7 @@ impl Exchange {
     }
 
     /// Whether the peer has confirmed everything that this side said.
-    fn is_settled(&self) -> bool {
+    fn is_confirmed(&self) -> bool {
         !self.levels().any(|level| level.stream.has_unconfirmed())
     }
 

@@ -58,7 +58,7 @@ impl Sealed {
         now: Instant,
     ) -> Self {
         let (client_id, protection) = (handshake.client_id(), handshake.protection());
-        handshake.settle();
+        handshake.release();
         Self {
             udt,
             key_schedule,

@@ -105,9 +105,9 @@ impl Challenge {
     }
 }
 
-/// The longest time until an answer. `settled` is whether no data is outstanding in either direction.
-pub(crate) fn silence(round_trip: Duration, settled: bool) -> Duration {
-    if settled {
+/// The longest time until an answer. `is_quiet` is whether no data is outstanding in either direction.
+pub(crate) fn silence(round_trip: Duration, is_quiet: bool) -> Duration {
+    if is_quiet {
         (round_trip + SYN_INTERVAL).max(MIN_SILENCE)
     } else {
         (round_trip * ROUND_TRIPS_WITH_DATA + SYN_INTERVAL).max(SILENCE_WITH_DATA)

@@ -303,8 +303,8 @@ impl UdtConnection {
     }
 
     fn silence(&self) -> Duration {
-        let settled = self.receiver.buffer.is_contiguous() && !self.sender.has_data();
-        silence(self.rtt.with_margin(), settled)
+        let is_quiet = self.receiver.buffer.is_contiguous() && !self.sender.has_data();
+        silence(self.rtt.with_margin(), is_quiet)
     }
 
     fn on_expiration(&mut self, count: u32, now: Instant) {

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! own direction     Open ──finish_sending──▶ Ended
-//! peer's direction  Open ──end arrives──▶ Announced ──nothing is missing──▶ Complete ──confirmed──▶ Settled
+//! peer's direction  Open ──end arrives──▶ Announced ──nothing is missing──▶ Complete ──confirmed──▶ Confirmed
 //!                                                                               └──patience passed──▶ ┘
 //! ```
 //!
@@ -41,7 +41,7 @@ enum PeerEnd {
     /// Everything has arrived. The peer may not know until it confirms, or until this instant.
     Complete { end: SeqNo, confirm_by: Instant },
     /// The same, and this side need not tell the peer any more.
-    Settled(SeqNo),
+    Confirmed(SeqNo),
 }
 
 impl HalfClose {
@@ -106,7 +106,7 @@ impl HalfClose {
         if let PeerEnd::Complete { end, .. } = self.peer
             && confirmed.is_after(end)
         {
-            self.peer = PeerEnd::Settled(end);
+            self.peer = PeerEnd::Confirmed(end);
         }
     }
 
@@ -115,7 +115,7 @@ impl HalfClose {
         if let PeerEnd::Complete { end, confirm_by } = self.peer
             && confirm_by <= now
         {
-            self.peer = PeerEnd::Settled(end);
+            self.peer = PeerEnd::Confirmed(end);
         }
     }
 
@@ -137,13 +137,13 @@ impl HalfClose {
     const fn end_of_peer(&self) -> Option<SeqNo> {
         match self.peer {
             PeerEnd::Open => None,
-            PeerEnd::Announced(end) | PeerEnd::Complete { end, .. } | PeerEnd::Settled(end) => Some(end),
+            PeerEnd::Announced(end) | PeerEnd::Complete { end, .. } | PeerEnd::Confirmed(end) => Some(end),
         }
     }
 
     /// Whether the peer's direction has arrived to its end.
     pub(super) const fn is_peer_complete(&self) -> bool {
-        matches!(self.peer, PeerEnd::Complete { .. } | PeerEnd::Settled(_))
+        matches!(self.peer, PeerEnd::Complete { .. } | PeerEnd::Confirmed(_))
     }
 
     /// Whether the peer may still wait for the acknowledgement of its end.
@@ -152,8 +152,8 @@ impl HalfClose {
     }
 
     /// Whether nothing is left to do for the peer's direction.
-    pub(super) const fn is_peer_settled(&self) -> bool {
-        matches!(self.peer, PeerEnd::Settled(_))
+    pub(super) const fn is_peer_confirmed(&self) -> bool {
+        matches!(self.peer, PeerEnd::Confirmed(_))
     }
 }
 
@@ -200,7 +200,7 @@ mod tests {
         receiving.0.on_confirmed(SeqNo::new(2));
         assert!(receiving.0.owes_confirmation(), "the peer knows of the data alone");
         receiving.0.on_confirmed(SeqNo::new(3));
-        assert!(receiving.0.is_peer_settled() && receiving.0.deadline().is_none());
+        assert!(receiving.0.is_peer_confirmed() && receiving.0.deadline().is_none());
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
         receiving.0.handle_timeout(at(449));
         assert_eq!(receiving.0.deadline(), Some(at(450)));
         receiving.0.handle_timeout(at(450));
-        assert!(receiving.0.is_peer_settled());
+        assert!(receiving.0.is_peer_confirmed());
     }
 
     #[test]

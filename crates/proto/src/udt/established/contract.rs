@@ -84,8 +84,8 @@ impl protocol::Established for UdtConnection {
             let complete = kind == CloseKind::Closed && self.is_complete();
             return Effect::PeerClosed { complete, delivered: !self.sender.has_data() };
         }
-        let (settled, in_flight) = (self.sender.is_flushed(), self.sender.expects_answer());
-        match self.liveness.check(now, settled, in_flight, round_trip) {
+        let (is_flushed, in_flight) = (self.sender.is_flushed(), self.sender.expects_answer());
+        match self.liveness.check(now, is_flushed, in_flight, round_trip) {
             Err(reason) => return Effect::Lost(reason),
             Ok(SilenceAction::KeepAlive) if !self.sender.has_data() => {
                 self.sender.shrink();
@@ -297,7 +297,7 @@ impl protocol::Established for UdtConnection {
     }
 
     fn has_ended_both(&self) -> bool {
-        let ended = |half_close: &HalfClose| half_close.has_ended() && half_close.is_peer_settled();
+        let ended = |half_close: &HalfClose| half_close.has_ended() && half_close.is_peer_confirmed();
         self.half_close.as_ref().is_some_and(ended) && self.is_flushed()
     }
 

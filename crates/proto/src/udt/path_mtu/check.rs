@@ -20,7 +20,7 @@ pub(super) struct Check {
     in_doubt: bool,
     /// A bit for each pair whose small probe was answered, and the same at the end of the last round.
     heard: u64,
-    settled: u64,
+    heard_before: u64,
     /// Rounds without a reply, in a row.
     pub(super) silent: u32,
     due: [bool; 2],
@@ -45,7 +45,7 @@ impl Check {
             pairs: 1,
             in_doubt,
             heard: 0,
-            settled: 0,
+            heard_before: 0,
             silent: 0,
             due: [true, in_doubt],
         }
@@ -88,10 +88,10 @@ impl Check {
 
     /// A round is over. A large probe counts as lost once its small one was answered before the round began.
     pub(super) fn end_round(&mut self, rng: &mut Rng) -> Verdict {
-        if self.settled.count_ones() >= MAX_PROBES {
+        if self.heard_before.count_ones() >= MAX_PROBES {
             return Verdict::TooLarge;
         }
-        self.settled = self.heard;
+        self.heard_before = self.heard;
         self.silent += 1;
         if self.pairs == MOST_PAIRS {
             *self = Self { silent: self.silent, ..Self::new(self.size, self.base, true, rng) };
