@@ -2,7 +2,7 @@
 
 use farhaul_units::{Instant, Rng};
 
-use crate::{Impairment, Outlet, Packet};
+use crate::impair::{Impairment, Outlet, Packet};
 
 /// Damages randomly chosen packets.
 #[derive(Clone, Debug)]
@@ -33,20 +33,11 @@ impl<P: Packet> Impairment<P> for Corrupt {
     }
 }
 
-/// Flips one random bit of `bytes`. Does nothing if `bytes` is empty.
-pub fn flip_random_bit(bytes: &mut [u8], rng: &mut Rng) {
-    let index = rng.below(bytes.len() as u64) as usize;
-    let bit = rng.below(u64::from(u8::BITS));
-    if let Some(byte) = bytes.get_mut(index) {
-        *byte ^= 1 << bit;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::play;
-    use crate::{Element, Impair};
+    use crate::{Element, Impair, flip_random_bit};
 
     #[test]
     fn a_damaged_buffer_differs_in_one_bit() {

@@ -2,7 +2,7 @@
 
 use farhaul_units::{Instant, Rng};
 
-use crate::{Impairment, Outlet, Packet};
+use crate::impair::{Impairment, Outlet, Packet};
 
 /// Sends a copy directly behind randomly chosen packets.
 #[derive(Clone, Debug)]

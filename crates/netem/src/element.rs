@@ -2,7 +2,7 @@
 
 use farhaul_units::Instant;
 
-use crate::Counters;
+pub(crate) use crate::counters::Counters;
 
 /// A piece of a path.
 ///

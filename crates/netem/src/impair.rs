@@ -3,7 +3,8 @@
 use farhaul_units::Instant;
 
 use crate::delay_line::DelayLine;
-use crate::{Counters, Element, WireLen};
+use crate::element::{Counters, Element};
+pub(crate) use crate::packet::{Packet, WireLen};
 
 /// A rule that decides for one packet at a time whether and when it passes. A new impairment is one file with one rule.
 pub trait Impairment<P> {

@@ -2,8 +2,8 @@
 
 use farhaul_units::{Duration, Instant, Rng};
 
+use crate::impair::{Impairment, Outlet, WireLen};
 use crate::schedule::nanos;
-use crate::{Impairment, Outlet, WireLen};
 
 /// Number of uniform draws that are averaged to approximate a normal distribution. With three, the bounds lie at
 /// exactly three standard deviations.

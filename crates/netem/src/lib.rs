@@ -63,24 +63,25 @@ mod schedule;
 mod testing;
 mod trace;
 
-pub use corrupt::{Corrupt, flip_random_bit};
+pub use corrupt::Corrupt;
 pub use counters::{Counters, QueueDepth, Tally};
 pub use duplicate::Duplicate;
 pub use element::Element;
 pub use impair::{Impair, Impairment, Outlet};
 pub use jitter::{Jitter, JitterShape, JitterSpec};
-pub use link::Link;
+pub use link::{Link, Variation};
 pub use loss::{
     Bernoulli, BitErrors, GilbertElliott, GilbertElliottSpec, LossModel, LossSpec, LossTrace, MAX_RECORDED_PACKETS,
     ParseLossTraceError, ParsePatternError, Pattern, Periodic, RecordedLoss, Sparing,
 };
 pub use mtu::Mtu;
-pub use packet::{Packet, WireLen};
-pub use path::{PathSpec, Variation};
+pub use packet::{Packet, WireLen, flip_random_bit};
+pub use path::PathSpec;
 pub use pipe::Pipe;
 pub use policer::{Policer, PolicerSpec};
 pub use queue::{
-    CoDel, CoDelSpec, Discipline, DropHead, DropTail, FULL_PACKET, Limit, MIN_BDP_QUEUE, Queue, QueueSize, Red, RedSpec,
+    CoDel, CoDelSpec, Discipline, DropHead, DropTail, FULL_PACKET, Limit, MIN_BDP_QUEUE, Queue, QueueSize,
+    QueueTallies, Red, RedSpec,
 };
 pub use reorder::{Reorder, ReorderSpec};
 pub use routes::Routes;

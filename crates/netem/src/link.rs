@@ -10,13 +10,27 @@ mod tests;
 
 use farhaul_units::{Duration, Instant, Rate};
 
-use crate::queue::Queue;
-use crate::schedule::Propagation;
-use crate::{Counters, DropTail, Element, Outlet, QueueSize, Variation, WireLen};
+use crate::element::{Counters, Element};
+use crate::impair::{Outlet, WireLen};
+use crate::queue::{DropTail, Queue};
+use crate::schedule::{Propagation, Schedule};
+use crate::trace::DeliveryTrace;
 use meter::Meter;
 use opportunities::Opportunities;
 use server::Server;
 use transmitter::Transmitter;
+
+/// How a link changes over time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Variation {
+    /// Constant rate and delay.
+    #[default]
+    None,
+    /// Rate and delay change at known instants.
+    Schedule(Schedule),
+    /// Packets leave at the recorded opportunities of a link. The trace replaces `rate`; `delay` still applies.
+    Trace(DeliveryTrace),
+}
 
 /// A queue, then a rate, then a propagation delay.
 ///
@@ -33,16 +47,18 @@ pub struct Link<P, Q = DropTail<P>> {
     outlet: Outlet<P>,
 }
 
+#[cfg(test)]
 impl<P: WireLen> Link<P> {
     /// A link with a drop-tail queue of `size`. Without a rate, transmission takes no time and the queue stays empty.
-    pub fn new(rate: Option<Rate>, delay: Duration, size: QueueSize) -> Self {
+    pub(crate) fn new(rate: Option<Rate>, delay: Duration, size: crate::QueueSize) -> Self {
         Self::with_queue(rate, delay, size.drop_tail(rate))
     }
 }
 
 impl<P: WireLen, Q: Queue<P>> Link<P, Q> {
     /// A link with a queue of another discipline.
-    pub fn with_queue(rate: Option<Rate>, delay: Duration, queue: Q) -> Self {
+    #[cfg(test)]
+    pub(crate) fn with_queue(rate: Option<Rate>, delay: Duration, queue: Q) -> Self {
         Self::varying(rate, delay, &Variation::None, queue)
     }
 
@@ -70,7 +86,7 @@ impl<P: WireLen, Q: Queue<P>> Link<P, Q> {
             if begin > now {
                 return;
             }
-            self.meter.elapse(begin, self.queue.waiting());
+            self.meter.elapse(begin, self.queue.tallies().waiting);
             let Some(packet) = self.queue.dequeue(begin) else { return };
             let sent = server.send(packet.wire_len());
             self.outlet.pass(self.propagation.arrival(sent), packet);
@@ -79,7 +95,7 @@ impl<P: WireLen, Q: Queue<P>> Link<P, Q> {
 
     /// When the next packet leaves the queue, if one waits.
     fn next_departure(&self) -> Option<Instant> {
-        let server = self.server.as_ref().filter(|_| self.queue.waiting().packets > 0)?;
+        let server = self.server.as_ref().filter(|_| self.queue.tallies().waiting.packets > 0)?;
         Some(server.free_at()).filter(|due| *due < Instant::FAR_FUTURE)
     }
 }
@@ -94,10 +110,10 @@ impl<P: WireLen, Q: Queue<P>> Element<P> for Link<P, Q> {
         if server.free_at() <= now {
             server.idle_until(now);
         }
-        self.meter.elapse(now, self.queue.waiting());
+        self.meter.elapse(now, self.queue.tallies().waiting);
         self.queue.enqueue(now, packet);
         self.send_waiting(now);
-        self.meter.note(self.queue.waiting());
+        self.meter.note(self.queue.tallies().waiting);
     }
 
     fn next_event(&self) -> Option<Instant> {
@@ -117,14 +133,13 @@ impl<P: WireLen, Q: Queue<P>> Element<P> for Link<P, Q> {
 
     fn advance(&mut self, now: Instant) {
         self.send_waiting(now);
-        self.meter.elapse(now, self.queue.waiting());
+        self.meter.elapse(now, self.queue.tallies().waiting);
     }
 
     fn counters(&self) -> Counters {
-        let mut counters = self.outlet.counters;
-        counters.dropped_queue = self.queue.dropped();
-        counters.dropped_early = self.queue.dropped_early();
-        counters.queue = self.meter.depth(self.queue.waiting(), self.queue.average());
+        let (mut counters, tallies) = (self.outlet.counters, self.queue.tallies());
+        (counters.dropped_queue, counters.dropped_early) = (tallies.dropped, tallies.dropped_early);
+        counters.queue = self.meter.depth(tallies.waiting, self.queue.average());
         counters
     }
 }

@@ -2,7 +2,7 @@
 
 use farhaul_units::{Duration, Instant};
 
-use crate::LossModel;
+use crate::loss::LossModel;
 
 /// The largest packet of a link over time, in bytes of the packet's length.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,6 @@
 
 use farhaul_units::Rng;
 
-use crate::corrupt::flip_random_bit;
-
 /// Something that occupies a link.
 ///
 /// A model that loses a packet drops the value. A handle that must return to a pool does so in its `Drop`.
@@ -38,5 +36,14 @@ impl Packet for Vec<u8> {
 
     fn corrupt(&mut self, rng: &mut Rng) {
         flip_random_bit(self, rng);
+    }
+}
+
+/// Flips one random bit of `bytes`. Does nothing if `bytes` is empty.
+pub fn flip_random_bit(bytes: &mut [u8], rng: &mut Rng) {
+    let index = rng.below(bytes.len() as u64) as usize;
+    let bit = rng.below(u64::from(u8::BITS));
+    if let Some(byte) = bytes.get_mut(index) {
+        *byte ^= 1 << bit;
     }
 }

@@ -5,11 +5,18 @@ mod tests;
 
 use farhaul_units::{Duration, Rate, Rng};
 
-use crate::{
-    Bernoulli, BitErrors, CoDel, Corrupt, DeliveryTrace, Discipline, DropHead, DropTail, Duplicate, Element,
-    GilbertElliott, Impair, Jitter, JitterSpec, Link, LossModel, LossSpec, Mtu, Packet, Pipe, Policer, PolicerSpec,
-    Queue, QueueSize, RecordedLoss, Red, Reorder, ReorderSpec, Schedule, Sparing,
-};
+use crate::corrupt::Corrupt;
+use crate::duplicate::Duplicate;
+use crate::element::Element;
+use crate::impair::{Impair, Packet};
+use crate::jitter::{Jitter, JitterSpec};
+use crate::link::{Link, Variation};
+use crate::loss::{Bernoulli, BitErrors, GilbertElliott, LossModel, LossSpec, RecordedLoss, Sparing};
+use crate::mtu::Mtu;
+use crate::pipe::Pipe;
+use crate::policer::{Policer, PolicerSpec};
+use crate::queue::{CoDel, Discipline, DropHead, DropTail, Queue, QueueSize, Red};
+use crate::reorder::{Reorder, ReorderSpec};
 
 /// One direction of a path as plain data, the same for simulator, relay and demo.
 ///
@@ -74,18 +81,6 @@ pub struct PathSpec {
     pub reorder: Option<ReorderSpec>,
     /// The seed of all random draws. Give the two directions different seeds, or they suffer the same losses.
     pub seed: u64,
-}
-
-/// How a link changes over time.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Variation {
-    /// Constant rate and delay.
-    #[default]
-    None,
-    /// Rate and delay change at known instants.
-    Schedule(Schedule),
-    /// Packets leave at the recorded opportunities of a link. The trace replaces `rate`; `delay` still applies.
-    Trace(DeliveryTrace),
 }
 
 impl PathSpec {

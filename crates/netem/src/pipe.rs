@@ -7,7 +7,7 @@ use core::fmt;
 
 use farhaul_units::Instant;
 
-use crate::{Counters, Element};
+use crate::element::{Counters, Element};
 
 /// Elements one behind the other. A packet that leaves one arrives at the next at that same instant, however late the
 /// driver is.

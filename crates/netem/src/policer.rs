@@ -10,7 +10,7 @@
 
 use farhaul_units::{ByteSize, Instant, Rate};
 
-use crate::{Impairment, Outlet, WireLen};
+use crate::impair::{Impairment, Outlet, WireLen};
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 const BITS_PER_BYTE: u128 = 8;

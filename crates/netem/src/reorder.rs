@@ -2,7 +2,7 @@
 
 use farhaul_units::{Duration, Instant, Rng};
 
-use crate::{Impairment, Outlet, WireLen};
+use crate::impair::{Impairment, Outlet, WireLen};
 
 /// How many packets are held back, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq)]

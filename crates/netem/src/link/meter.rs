@@ -2,7 +2,7 @@
 
 use farhaul_units::Instant;
 
-use crate::{QueueDepth, Tally};
+use crate::counters::{QueueDepth, Tally};
 
 /// Records the depth of one queue.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use farhaul_units::{Instant, Rng};
 
-use super::LossModel;
+use super::model::LossModel;
 
 /// Loses each packet independently with the same probability.
 #[derive(Clone, Debug)]

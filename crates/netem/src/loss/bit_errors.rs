@@ -9,7 +9,7 @@
 
 use farhaul_units::{Instant, Rng};
 
-use super::LossModel;
+use super::model::LossModel;
 
 const BITS_PER_BYTE: f64 = 8.0;
 
@@ -35,7 +35,8 @@ impl BitErrors {
     }
 
     /// The probability that a packet of `bytes` bytes is lost: equation (1), accurate also for very small rates.
-    pub fn loss_of(error_rate: f64, bytes: u32) -> f64 {
+    #[cfg(test)]
+    fn loss_of(error_rate: f64, bytes: u32) -> f64 {
         Self::new(error_rate, Rng::new(0)).loss(bytes)
     }
 

@@ -21,7 +21,7 @@
 
 use farhaul_units::{Instant, Rng};
 
-use super::LossModel;
+use super::model::LossModel;
 
 /// The four parameters, all probabilities in 0..=1.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,7 +4,7 @@ use core::str::FromStr;
 
 use farhaul_units::Instant;
 
-use super::LossModel;
+use super::model::LossModel;
 
 /// The longest pattern: one bit per packet in a `u64`.
 const MAX_LENGTH: usize = 64;

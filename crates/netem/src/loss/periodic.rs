@@ -2,7 +2,7 @@
 
 use farhaul_units::Instant;
 
-use super::LossModel;
+use super::model::LossModel;
 
 /// Loses one packet of every `period` packets.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use farhaul_units::Instant;
 
-use super::LossModel;
+use super::model::LossModel;
 
 /// Most packets in one trace: 16 MiB of memory.
 pub const MAX_RECORDED_PACKETS: u64 = 1 << 27;
@@ -43,12 +43,14 @@ pub enum ParseLossTraceError {
 
 impl LossTrace {
     /// Number of packets until the trace repeats.
-    pub fn packets(&self) -> u64 {
+    #[cfg(test)]
+    fn packets(&self) -> u64 {
         self.packets
     }
 
     /// Number of lost packets among them.
-    pub fn lost(&self) -> u64 {
+    #[cfg(test)]
+    fn lost(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 

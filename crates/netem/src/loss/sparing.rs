@@ -2,7 +2,7 @@
 
 use farhaul_units::Instant;
 
-use super::LossModel;
+use super::model::LossModel;
 
 /// Applies a loss model to packets of a minimum length. Shorter packets pass at once and use no random draw and no
 /// count.

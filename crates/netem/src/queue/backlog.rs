@@ -1,8 +1,43 @@
-//! A FIFO of waiting packets with a limit, the base of every discipline.
+//! The interface of a discipline, and a FIFO of waiting packets with a limit, the base of each.
 
 use std::collections::VecDeque;
 
-use crate::{Tally, WireLen};
+use farhaul_units::Instant;
+
+use crate::counters::Tally;
+use crate::packet::WireLen;
+
+/// Size of a full packet in bytes, the usual MTU. Converts a bandwidth-delay product to packets.
+pub const FULL_PACKET: u32 = 1_500;
+
+/// A queueing discipline. It decides which packet leaves next and which are dropped, on arrival or on departure.
+pub trait Queue<P> {
+    /// Takes in a packet that arrives at `now`, or drops it or another one.
+    fn enqueue(&mut self, now: Instant, packet: P);
+
+    /// The packet to send at `now`; `None` if the queue is empty. The link asks whenever it can send, so the first
+    /// `None` marks the instant since which it is idle.
+    fn dequeue(&mut self, now: Instant) -> Option<P>;
+
+    /// What waits, and what was dropped so far.
+    fn tallies(&self) -> &QueueTallies;
+
+    /// The average length in packets on which the discipline bases its drops. Zero for disciplines without one.
+    fn average(&self) -> f64 {
+        0.0
+    }
+}
+
+/// The packets that a queue holds and has dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueTallies {
+    /// The waiting packets.
+    pub waiting: Tally,
+    /// The packets dropped so far.
+    pub dropped: Tally,
+    /// The part of them for which there was room.
+    pub dropped_early: Tally,
+}
 
 /// How much may wait.
 ///
@@ -37,42 +72,39 @@ impl Limit {
 pub(super) struct Backlog<P> {
     packets: VecDeque<P>,
     limit: Limit,
-    waiting: Tally,
-    dropped: Tally,
+    pub(super) tallies: QueueTallies,
 }
 
 impl<P: WireLen> Backlog<P> {
     pub(super) fn new(limit: Limit) -> Self {
-        Self { packets: VecDeque::new(), limit, waiting: Tally::default(), dropped: Tally::default() }
+        Self { packets: VecDeque::new(), limit, tallies: QueueTallies::default() }
     }
 
     pub(super) fn has_room_for(&self, packet: &P) -> bool {
-        self.limit.admits(self.waiting, room_taken(packet))
+        self.limit.admits(self.tallies.waiting, room_taken(packet))
     }
 
     /// Appends a packet, whether or not there is room.
     pub(super) fn push(&mut self, packet: P) {
-        self.waiting.add(room_taken(&packet));
+        self.tallies.waiting.add(room_taken(&packet));
         self.packets.push_back(packet);
     }
 
     pub(super) fn pop(&mut self) -> Option<P> {
         let packet = self.packets.pop_front()?;
-        self.waiting.remove(room_taken(&packet));
+        self.tallies.waiting.remove(room_taken(&packet));
         Some(packet)
     }
 
     /// Counts a packet that is not in the queue as dropped.
     pub(super) fn drop(&mut self, packet: P) {
-        self.dropped.add(room_taken(&packet));
+        self.tallies.dropped.add(room_taken(&packet));
     }
 
-    pub(super) fn waiting(&self) -> Tally {
-        self.waiting
-    }
-
-    pub(super) fn dropped(&self) -> Tally {
-        self.dropped
+    /// The same for a packet for which there was room.
+    pub(super) fn drop_early(&mut self, packet: P) {
+        self.tallies.dropped_early.add(room_taken(&packet));
+        self.drop(packet);
     }
 }
 

@@ -24,9 +24,9 @@
 
 use farhaul_units::{Duration, Instant};
 
-use super::backlog::{Backlog, room_taken};
+use super::backlog::{Backlog, FULL_PACKET, Limit, Queue, QueueTallies};
+use crate::packet::WireLen;
 use crate::schedule::nanos;
-use crate::{FULL_PACKET, Limit, Queue, Tally, WireLen};
 
 /// A dropping state within this many intervals of the last one's end continues it (RFC 8289 §5.6).
 const MEMORY_INTERVALS: u64 = 16;
@@ -59,7 +59,6 @@ pub struct CoDel<P> {
     count: u64,
     count_at_start: u64,
     is_dropping: bool,
-    early: Tally,
 }
 
 /// A packet with its arrival time.
@@ -93,7 +92,6 @@ impl<P: WireLen> CoDel<P> {
             count: 0,
             count_at_start: 0,
             is_dropping: false,
-            early: Tally::default(),
         }
     }
 
@@ -104,7 +102,7 @@ impl<P: WireLen> CoDel<P> {
             return None;
         };
         let sojourn = now - packet.arrived;
-        let is_short = self.backlog.waiting().bytes <= u64::from(self.spec.packet_size);
+        let is_short = self.backlog.tallies.waiting.bytes <= u64::from(self.spec.packet_size);
         let mut may_drop = false;
         if sojourn < self.spec.target || is_short {
             self.above_until = None;
@@ -121,16 +119,11 @@ impl<P: WireLen> CoDel<P> {
         drop + Duration::from_nanos(gap as u64)
     }
 
-    fn drop(&mut self, packet: Stamped<P>) {
-        self.early.add(room_taken(&packet));
-        self.backlog.drop(packet);
-    }
-
     /// In a dropping state, drops the packets due by `now`. The first packet within the target ends the state.
     fn go_on_dropping(&mut self, now: Instant, mut head: Head<P>) -> Option<Head<P>> {
         self.is_dropping = head.may_drop;
         while self.is_dropping && now >= self.next_drop {
-            self.drop(head.packet);
+            self.backlog.drop_early(head.packet);
             self.count += 1;
             let next = self.take(now);
             self.is_dropping = next.as_ref().is_some_and(|next| next.may_drop);
@@ -143,7 +136,7 @@ impl<P: WireLen> CoDel<P> {
     }
 
     fn begin_dropping(&mut self, now: Instant, head: Head<P>) -> Option<Head<P>> {
-        self.drop(head.packet);
+        self.backlog.drop_early(head.packet);
         let next = self.take(now);
         self.is_dropping = true;
         let drops = self.count - self.count_at_start;
@@ -178,16 +171,8 @@ impl<P: WireLen> Queue<P> for CoDel<P> {
         head.map(|head| head.packet.packet)
     }
 
-    fn waiting(&self) -> Tally {
-        self.backlog.waiting()
-    }
-
-    fn dropped(&self) -> Tally {
-        self.backlog.dropped()
-    }
-
-    fn dropped_early(&self) -> Tally {
-        self.early
+    fn tallies(&self) -> &QueueTallies {
+        &self.backlog.tallies
     }
 }
 
@@ -206,12 +191,12 @@ mod tests {
         let mut drops = Vec::new();
         while queue.backlog.pop().is_some() {}
         for now in (from..until).step_by(STEP as usize) {
-            while queue.waiting().packets < packets {
+            while queue.tallies().waiting.packets < packets {
                 queue.enqueue(Instant::from_nanos(now - sojourn), Numbered::new(0));
             }
-            let before = queue.dropped().packets;
+            let before = queue.tallies().dropped.packets;
             queue.dequeue(Instant::from_nanos(now));
-            drops.extend((before..queue.dropped().packets).map(|_| now));
+            drops.extend((before..queue.tallies().dropped.packets).map(|_| now));
         }
         drops
     }
@@ -276,7 +261,7 @@ mod tests {
     fn a_drop_by_a_full_queue_is_not_an_early_drop() {
         let mut queue = CoDel::new(CoDelSpec::default(), Limit::of_packets(3));
         (0..5).for_each(|number| queue.enqueue(Instant::ZERO, Numbered::new(number)));
-        assert_eq!((queue.dropped().packets, queue.dropped_early().packets), (2, 0));
+        assert_eq!((queue.tallies().dropped.packets, queue.tallies().dropped_early.packets), (2, 0));
     }
 
     #[test]
@@ -286,6 +271,6 @@ mod tests {
         (0..100).for_each(|number| queue.enqueue(Instant::ZERO, Numbered::new(number)));
         let later = Instant::from_nanos(1);
         let left = core::iter::from_fn(|| queue.dequeue(later)).count() as u64;
-        assert_eq!(left + queue.dropped().packets, 100);
+        assert_eq!(left + queue.tallies().dropped.packets, 100);
     }
 }

@@ -2,8 +2,8 @@
 
 use farhaul_units::Instant;
 
-use super::backlog::Backlog;
-use crate::{Limit, Queue, Tally, WireLen};
+use super::backlog::{Backlog, Limit, Queue, QueueTallies};
+use crate::packet::WireLen;
 
 /// A queue that makes room at its head. Senders detect the loss earlier than with drop-tail, by the queueing delay, and
 /// the delivered packets are recent.
@@ -32,12 +32,8 @@ impl<P: WireLen> Queue<P> for DropHead<P> {
         self.backlog.pop()
     }
 
-    fn waiting(&self) -> Tally {
-        self.backlog.waiting()
-    }
-
-    fn dropped(&self) -> Tally {
-        self.backlog.dropped()
+    fn tallies(&self) -> &QueueTallies {
+        &self.backlog.tallies
     }
 }
 

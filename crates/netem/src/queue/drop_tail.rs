@@ -2,8 +2,8 @@
 
 use farhaul_units::Instant;
 
-use super::backlog::Backlog;
-use crate::{Limit, Queue, Tally, WireLen};
+use super::backlog::{Backlog, Limit, Queue, QueueTallies};
+use crate::packet::WireLen;
 
 /// A queue limited in packets or in bytes. A packet that does not fit as a whole is dropped.
 #[derive(Debug)]
@@ -18,12 +18,14 @@ impl<P: WireLen> DropTail<P> {
     }
 
     /// Room for `max` packets.
-    pub fn of_packets(max: u64) -> Self {
+    #[cfg(test)]
+    pub(crate) fn of_packets(max: u64) -> Self {
         Self::new(Limit::of_packets(max))
     }
 
     /// Room for `max` bytes.
-    pub fn of_bytes(max: u64) -> Self {
+    #[cfg(test)]
+    pub(crate) fn of_bytes(max: u64) -> Self {
         Self::new(Limit::of_bytes(max))
     }
 }
@@ -41,12 +43,8 @@ impl<P: WireLen> Queue<P> for DropTail<P> {
         self.backlog.pop()
     }
 
-    fn waiting(&self) -> Tally {
-        self.backlog.waiting()
-    }
-
-    fn dropped(&self) -> Tally {
-        self.backlog.dropped()
+    fn tallies(&self) -> &QueueTallies {
+        &self.backlog.tallies
     }
 }
 
@@ -55,8 +53,8 @@ mod tests {
     use farhaul_units::{Duration, Rate};
 
     use super::*;
-    use crate::QueueSize;
     use crate::testing::Numbered;
+    use crate::{QueueSize, Tally};
 
     fn filled(mut queue: DropTail<Numbered>, packets: u32) -> DropTail<Numbered> {
         (0..packets).for_each(|number| queue.enqueue(Instant::ZERO, Numbered::new(number)));
@@ -66,22 +64,22 @@ mod tests {
     #[test]
     fn drops_exactly_the_packets_beyond_its_size() {
         let mut queue = filled(DropTail::of_packets(3), 5);
-        assert_eq!(queue.dropped().packets, 2);
+        assert_eq!(queue.tallies().dropped.packets, 2);
         let left: Vec<u32> = core::iter::from_fn(|| queue.dequeue(Instant::ZERO)).map(|packet| packet.number).collect();
         assert_eq!(left, [0, 1, 2]);
-        assert_eq!(queue.waiting(), Tally::default());
+        assert_eq!(queue.tallies().waiting, Tally::default());
     }
 
     #[test]
     fn a_byte_limit_counts_whole_packets() {
-        assert_eq!(filled(DropTail::of_bytes(4_499), 5).waiting(), Tally { packets: 2, bytes: 3_000 });
-        assert_eq!(filled(DropTail::of_bytes(4_500), 5).waiting(), Tally { packets: 3, bytes: 4_500 });
+        assert_eq!(filled(DropTail::of_bytes(4_499), 5).tallies().waiting, Tally { packets: 2, bytes: 3_000 });
+        assert_eq!(filled(DropTail::of_bytes(4_500), 5).tallies().waiting, Tally { packets: 3, bytes: 4_500 });
     }
 
     #[test]
     fn the_smallest_queue_holds_one_packet() {
-        assert_eq!(filled(DropTail::of_packets(0), 5).waiting().packets, 1);
-        assert_eq!(filled(DropTail::of_bytes(0), 5).waiting().packets, 1);
+        assert_eq!(filled(DropTail::of_packets(0), 5).tallies().waiting.packets, 1);
+        assert_eq!(filled(DropTail::of_bytes(0), 5).tallies().waiting.packets, 1);
     }
 
     #[test]
@@ -89,7 +87,7 @@ mod tests {
         let waiting = |megabits, millis| {
             let rate = Some(Rate::from_megabits_per_second(megabits));
             let size = QueueSize::Bdp(Duration::from_millis(millis));
-            filled(size.drop_tail(rate), 20_000).waiting().packets
+            filled(size.drop_tail(rate), 20_000).tallies().waiting.packets
         };
         assert_eq!(waiting(1_000, 100), 8_334); // 12.5 MB
         assert_eq!(waiting(1_000, 1), 100);

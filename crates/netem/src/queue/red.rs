@@ -31,8 +31,8 @@
 
 use farhaul_units::{Instant, Rate, Rng};
 
-use super::backlog::{Backlog, room_taken};
-use crate::{FULL_PACKET, Limit, Queue, Tally, WireLen};
+use super::backlog::{Backlog, FULL_PACKET, Limit, Queue, QueueTallies, room_taken};
+use crate::packet::WireLen;
 
 /// min_th: sufficient for the bursts of a few senders by the paper's analysis, and the default of ns-2.
 const MIN: f64 = 5.0;
@@ -133,7 +133,6 @@ pub struct Red<P> {
     count: i64,
     /// Since when the link has nothing to send.
     idle_since: Option<Instant>,
-    early: Tally,
 }
 
 impl<P: WireLen> Red<P> {
@@ -150,13 +149,12 @@ impl<P: WireLen> Red<P> {
             average: 0.0,
             count: -1,
             idle_since: Some(Instant::ZERO),
-            early: Tally::default(),
         }
     }
 
     /// q, in packets.
     fn length(&self) -> f64 {
-        let waiting = self.backlog.waiting();
+        let waiting = self.backlog.tallies.waiting;
         if self.spec.in_bytes {
             waiting.bytes as f64 / f64::from(self.spec.packet_size.max(1))
         } else {
@@ -204,10 +202,8 @@ impl<P: WireLen> Red<P> {
 impl<P: WireLen> Queue<P> for Red<P> {
     fn enqueue(&mut self, now: Instant, packet: P) {
         self.update_average(now);
-        let bytes = room_taken(&packet);
-        if self.drops_early(bytes) {
-            self.early.add(bytes);
-            self.backlog.drop(packet);
+        if self.drops_early(room_taken(&packet)) {
+            self.backlog.drop_early(packet);
         } else if self.backlog.has_room_for(&packet) {
             self.backlog.push(packet);
         } else {
@@ -224,16 +220,8 @@ impl<P: WireLen> Queue<P> for Red<P> {
         packet
     }
 
-    fn waiting(&self) -> Tally {
-        self.backlog.waiting()
-    }
-
-    fn dropped(&self) -> Tally {
-        self.backlog.dropped()
-    }
-
-    fn dropped_early(&self) -> Tally {
-        self.early
+    fn tallies(&self) -> &QueueTallies {
+        &self.backlog.tallies
     }
 
     fn average(&self) -> f64 {

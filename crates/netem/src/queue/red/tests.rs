@@ -47,13 +47,13 @@ fn the_number_of_packets_between_drops_is_uniform() {
     let mut since = 0;
     let mut drops = 0;
     while drops < 19_000 {
-        while queue.waiting().packets > 10 {
+        while queue.tallies().waiting.packets > 10 {
             queue.dequeue(Instant::ZERO);
         }
         queue.enqueue(Instant::ZERO, Numbered::new(0));
         since += 1;
-        if queue.dropped().packets > drops {
-            drops = queue.dropped().packets;
+        if queue.tallies().dropped.packets > drops {
+            drops = queue.tallies().dropped.packets;
             if drops > 1 {
                 gaps[since] += 1;
             }
@@ -73,11 +73,11 @@ fn a_standing_average_above_max_drops_everything_unless_gentle() {
         // At 19 packets gentle has pb = 0.34. The next drop is the first packet behind a drop (0.515) or the second.
         for number in 0..1_000 {
             queue.enqueue(Instant::ZERO, Numbered::new(number));
-            while queue.waiting().packets > 19 {
+            while queue.tallies().waiting.packets > 19 {
                 queue.dequeue(Instant::ZERO);
             }
         }
-        let dropped = queue.dropped_early().packets;
+        let dropped = queue.tallies().dropped_early.packets;
         assert!(expected.contains(&dropped), "{dropped} with gentle {gentle}");
     }
 }
@@ -86,7 +86,10 @@ fn a_standing_average_above_max_drops_everything_unless_gentle() {
 fn the_size_limit_holds_at_any_average() {
     let mut queue: Red<Numbered> = Red::new(RedSpec::default(), Limit::of_packets(4), GIGABIT, Rng::new(1));
     (0..10).for_each(|number| queue.enqueue(Instant::ZERO, Numbered::new(number)));
-    assert_eq!((queue.waiting().packets, queue.dropped().packets, queue.dropped_early().packets), (4, 6, 0));
+    assert_eq!(
+        (queue.tallies().waiting.packets, queue.tallies().dropped.packets, queue.tallies().dropped_early.packets),
+        (4, 6, 0)
+    );
 }
 
 #[test]
@@ -97,18 +100,18 @@ fn in_bytes_a_short_packet_is_dropped_less_often() {
         queue.idle_since = None;
         for number in 0..20_000 {
             queue.enqueue(Instant::ZERO, Numbered { bytes, ..Numbered::new(number) });
-            if queue.waiting().packets > 10 {
+            if queue.tallies().waiting.packets > 10 {
                 let kept = queue.backlog.pop().expect("eleven wait");
                 queue.backlog.push(Numbered { bytes: FULL_PACKET, ..kept });
-                let last = queue.backlog.waiting();
+                let last = queue.backlog.tallies.waiting;
                 assert!(last.packets >= 10);
                 // Back to ten full packets.
-                while queue.waiting().packets > 10 {
+                while queue.tallies().waiting.packets > 10 {
                     queue.dequeue(Instant::ZERO);
                 }
             }
         }
-        queue.dropped().packets
+        queue.tallies().dropped.packets
     };
     let (full, short) = (dropped(1_500), dropped(150));
     assert!(short > 0 && full > 5 * short, "{full} full ones, {short} short ones");
@@ -172,9 +175,9 @@ proptest! {
         let mut time = 0;
         for (gap, arrivals, departures) in steps {
             for _ in 0..arrivals {
-                let before = queue.dropped().packets;
+                let before = queue.tallies().dropped.packets;
                 queue.enqueue(Instant::from_nanos(time), Numbered::new(0));
-                prop_assert_eq!(queue.dropped().packets > before, figure.arrival(time, limit));
+                prop_assert_eq!(queue.tallies().dropped.packets > before, figure.arrival(time, limit));
                 prop_assert!((queue.average() - figure.avg).abs() < 1e-9);
             }
             for _ in 0..departures {
@@ -184,7 +187,7 @@ proptest! {
                     figure.q_time.get_or_insert(time);
                 }
             }
-            prop_assert_eq!(queue.waiting().packets, figure.q);
+            prop_assert_eq!(queue.tallies().waiting.packets, figure.q);
             time += gap;
         }
     }
