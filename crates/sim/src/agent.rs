@@ -16,9 +16,10 @@ use farhaul_cc::ControllerFailure;
 use farhaul_proto::{ConnectionId, Stats};
 use farhaul_units::{Duration, Instant};
 
-use crate::network::{AgentId, Network};
+use crate::network::Network;
+use crate::packet::content::AgentId;
+use crate::packet::segment::Segment;
 use crate::packet::{Payload, PooledPacket, Share};
-use tcp::Segment;
 
 /// One end of a flow: a transport with its application, a TCP sender, a source of cross traffic, a sink.
 ///

@@ -31,16 +31,8 @@ use std::fmt;
 use farhaul_cc::Controller;
 
 use self::paths::REQUIREMENTS;
+pub use self::subject::Extent;
 use self::subject::Subject;
-
-/// How much is tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// One seed, about 20 MB in all. It takes part of a second in an optimised program.
-    Short,
-    /// Eight seeds and ten times the data.
-    Long,
-}
 
 /// Which requirements a controller meets.
 #[derive(Clone, Debug)]

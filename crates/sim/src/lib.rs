@@ -48,7 +48,8 @@ pub use agent::transport::{Application, TransportAgent};
 pub use agent::{Agent, Outbox};
 #[cfg(any(test, feature = "testing"))]
 pub use nat::Nat;
-pub use network::{AgentId, Capture, FlowId, FlowTally, LinkId, NetworkCounters, NodeId, Passing};
+pub use network::{Capture, FlowTally, LinkId, NetworkCounters, NodeId, Passing};
+pub use packet::content::{AgentId, FlowId};
 pub use packet::{HEADER_OVERHEAD, Payload, Pool, PooledPacket, Share};
 pub use sample::{FlowSample, Sample, Samples};
 pub use scheduler::Scheduler;

@@ -7,8 +7,9 @@ use std::rc::Rc;
 use farhaul_netem::{Counters, Element, Routes, Tally, WireLen};
 use farhaul_units::Instant;
 
-use crate::agent::tcp::Segment;
-use crate::packet::{Ends, Payload, Pool, PooledPacket, Share};
+use crate::packet::content::{AgentId, Ends, FlowId};
+use crate::packet::segment::Segment;
+use crate::packet::{Payload, Pool, PooledPacket, Share};
 use crate::trace::{Departing, Tap, TapAction, TraceHash};
 
 /// A place where links begin and end.
@@ -16,12 +17,6 @@ pub type NodeId = usize;
 
 /// A link's index, in the order of creation.
 pub type LinkId = usize;
-
-/// An agent's index, in the order of creation.
-pub type AgentId = usize;
-
-/// A flow's index, the same for the agents at both ends.
-pub type FlowId = usize;
 
 /// One direction of a path: any netem model.
 pub(crate) type BoxedElement = Box<dyn Element<PooledPacket>>;

@@ -1,7 +1,9 @@
 //! Packets in flight: encoded datagrams, typed substitutes, and TCP segments with bytes.
 
 mod body;
+pub(crate) mod content;
 mod pool;
+pub(crate) mod segment;
 
 use core::net::SocketAddr;
 use std::fmt;
@@ -10,49 +12,14 @@ use std::rc::Rc;
 use farhaul_netem::{Packet, WireLen, flip_random_bit};
 use farhaul_units::{Instant, Rng};
 
-use crate::agent::tcp::Segment;
-use crate::network::{AgentId, FlowId};
 use body::Body;
+use content::{AgentId, Content, Ends, FlowId};
+pub use content::{Payload, Share};
 pub use pool::Pool;
+use segment::Segment;
 
 /// Bytes of IPv4 and UDP header, which occupy the link but are not stored.
 pub const HEADER_OVERHEAD: u32 = 28;
-
-/// The content of a packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Payload {
-    /// A UDP datagram: the packet's [`bytes`](PooledPacket::bytes).
-    #[default]
-    Datagram,
-    /// Cross traffic without content.
-    Filler,
-    /// A TCP segment. The segments of a channel carry [`bytes`](PooledPacket::bytes), those of other agents none.
-    Tcp(Segment),
-}
-
-/// Class of a packet within a flow. Links count the classes separately.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Share {
-    /// Data sent for the first time.
-    New,
-    /// Retransmitted data.
-    Repeated,
-    /// All other packets: acknowledgements, loss reports, handshakes.
-    #[default]
-    Control,
-    /// TCP segments of a transport's channel.
-    Channel,
-}
-
-/// Source and destination, shared by all packets of an agent to one address.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends {
-    pub(crate) from: SocketAddr,
-    pub(crate) to: SocketAddr,
-    /// The agent at `to`, if it exists and was looked up.
-    pub(crate) destination: Option<AgentId>,
-    pub(crate) flow: FlowId,
-}
 
 /// A packet of a [`Pool`], which takes its memory back on delivery or loss.
 ///
@@ -68,20 +35,6 @@ pub struct PooledPacket {
     damaged: bool,
     /// When it reached the receiving host; zero if that host's costs are not modelled.
     stamp: Instant,
-}
-
-enum Content {
-    Datagram(Body),
-    Typed(Payload),
-    /// Behind a pointer, because few packets are of this kind and it would make the others longer.
-    Carrying(Box<Carrying>),
-}
-
-/// A TCP segment with its bytes.
-struct Carrying {
-    /// [`Payload::Tcp`].
-    payload: Payload,
-    body: Body,
 }
 
 impl PooledPacket {
@@ -179,6 +132,36 @@ impl PooledPacket {
     /// Whether a model of the path damaged it, which the checksums of UDP and TCP detect.
     pub fn is_damaged(&self) -> bool {
         self.damaged
+    }
+}
+
+impl Pool {
+    /// A datagram with a copy of `bytes` that belongs to no flow.
+    pub fn packet(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> PooledPacket {
+        self.datagram(Rc::new(Ends { from, to, destination: None, flow: 0 }), bytes, Share::Control)
+    }
+
+    /// A datagram with a copy of `bytes`.
+    pub(crate) fn datagram(&self, ends: Rc<Ends>, bytes: &[u8], share: Share) -> PooledPacket {
+        let body = Body::of(bytes, || self.buffer());
+        self.made_of(Content::Datagram(body), ends, share, datagram_len(bytes.len()))
+    }
+
+    /// A packet without content that occupies `wire_len` bytes of a link.
+    pub(crate) fn typed(&self, ends: Rc<Ends>, payload: Payload, wire_len: u32, share: Share) -> PooledPacket {
+        self.made_of(Content::Typed(payload), ends, share, wire_len)
+    }
+
+    /// A TCP segment with a copy of `bytes`.
+    pub(crate) fn segment(&self, ends: Rc<Ends>, segment: Segment, bytes: &[u8], share: Share) -> PooledPacket {
+        let body = Body::of(bytes, || self.buffer());
+        let content = Content::Carrying(self.carrying(Payload::Tcp(segment), body));
+        self.made_of(content, ends, share, segment.wire_len())
+    }
+
+    fn made_of(&self, content: Content, ends: Rc<Ends>, share: Share, wire_len: u32) -> PooledPacket {
+        self.count();
+        PooledPacket { content, ends, pool: self.clone(), wire_len, share, damaged: false, stamp: Instant::ZERO }
     }
 }
 

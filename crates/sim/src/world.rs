@@ -6,7 +6,8 @@ use farhaul_netem::Counters;
 use farhaul_units::{Duration, Instant};
 
 use crate::agent::{Agent, Outbox};
-use crate::network::{AgentId, Arrival, Capture, FlowId, FlowTally, LinkId, Network, NetworkCounters};
+use crate::network::{Arrival, Capture, FlowTally, LinkId, Network, NetworkCounters};
+use crate::packet::content::{AgentId, FlowId};
 use crate::packet::{Pool, PooledPacket};
 use crate::sample::{FlowSample, Sample, Samples};
 use crate::scheduler::Scheduler;

@@ -23,56 +23,21 @@
 //! | the life of a connection | `channel/connection.rs` |
 //! | the division of bytes into segments | `channel/outgoing.rs` |
 //! | reassembly | `channel/incoming.rs` |
-//! | window, recovery, acknowledgements | `tcp.rs`; the constants: this file |
+//! | window, recovery, acknowledgements | `tcp.rs`; the constants: `channel/config.rs` |
 
+mod config;
 mod connection;
 mod incoming;
 mod outgoing;
 
 use farhaul_proto::{ChannelEnd, ChannelOutput, Channels, ConnectionId};
-use farhaul_units::{Duration, Instant};
+use farhaul_units::Instant;
 
 use super::Outbox;
-use super::tcp::{HEADER, ReceiverConfig, RtoConfig, Segment, SegmentKind, SenderConfig};
+use crate::packet::segment::{HEADER, Segment, SegmentKind};
 use crate::packet::{Payload, PooledPacket, Share};
+pub use config::{receiver_config, sender_config};
 use connection::{ChannelConnection, Step};
-
-/// Most bytes of data in a segment: an Ethernet frame without IP's and TCP's headers.
-const SEGMENT: u32 = 1_460;
-/// Bytes that a host takes from its transport beyond those acknowledged, and most bytes in flight. Source: the largest
-/// send buffer of Linux by default (`tcp_wmem`).
-const SEND_BUFFER: usize = 4 << 20;
-/// Segments of the first window.
-//= paper:rfc6928 §2
-const INITIAL_WINDOW: u32 = 10;
-/// Shortest and longest retransmission time-out of Linux (`TCP_RTO_MIN`, `TCP_RTO_MAX`).
-const MIN_RTO: Duration = Duration::from_millis(200);
-const MAX_RTO: Duration = Duration::from_secs(120);
-/// The delay of acknowledgements in Linux (`TCP_DELACK_MIN`).
-const DELAYED_ACK: Duration = Duration::from_millis(40);
-
-/// The senders of channels.
-pub const fn sender_config() -> SenderConfig {
-    SenderConfig {
-        recovery: super::tcp::Recovery::Sack,
-        payload: SEGMENT,
-        header: HEADER,
-        initial_window: INITIAL_WINDOW,
-        max_window: SEND_BUFFER as u32 / SEGMENT,
-        bytes: None,
-        handshake: true,
-        limited_transmit: true,
-        timestamps: true,
-        // An acknowledgement counts for both segments that it acknowledges.
-        ack_limit: 2,
-        rto: RtoConfig { min: MIN_RTO, max: MAX_RTO, tick: Duration::ZERO },
-    }
-}
-
-/// The receivers of channels.
-pub const fn receiver_config() -> ReceiverConfig {
-    ReceiverConfig { sack: true, delayed_ack: Some(DELAYED_ACK), header: HEADER }
-}
 
 /// The TCP connections of one host.
 #[derive(Debug, Default)]

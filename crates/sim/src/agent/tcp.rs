@@ -5,7 +5,8 @@
 //!
 //! | to change … | open |
 //! | --- | --- |
-//! | the content of a segment | `segment.rs` |
+//! | the content of a segment | `../../packet/segment.rs` |
+//! | the settings of a sender | `config.rs` |
 //! | acknowledgements and their timing | `receiver.rs` |
 //! | the reaction to an acknowledgement or a time-out | `sender.rs` |
 //! | retransmission in Tahoe, Reno, NewReno | `sender/cumulative.rs` |
@@ -16,23 +17,22 @@
 //! | one transfer after the other | `list.rs` |
 
 mod adapter;
+mod config;
+mod flight;
 mod flow;
 mod list;
 mod ranges;
 mod receiver;
 mod rto;
 mod scoreboard;
-mod segment;
 mod sender;
 #[cfg(test)]
 mod tests;
 
+pub use crate::packet::segment::{Block, HEADER, MAX_SACK_BLOCKS, Segment, SegmentKind};
+pub use config::{Recovery, SenderConfig};
 pub use flow::{TcpSink, TcpSource};
 pub use list::{Remaining, TcpTransfers};
 pub use receiver::{ReceiverConfig, TcpReceiver};
 pub use rto::RtoConfig;
-pub use segment::{Block, MAX_SACK_BLOCKS, Segment, SegmentKind};
-pub use sender::{Recovery, SenderConfig, SenderTotals, TcpSender};
-
-/// Bytes of IPv4 and TCP header without options.
-pub const HEADER: u32 = 40;
+pub use sender::{SenderTotals, TcpSender};

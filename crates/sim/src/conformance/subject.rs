@@ -11,7 +11,6 @@ use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_proto::{Config, ConnectionLost, ControllerFactory, Endpoint, Entropy, Mode, Streams, udt};
 use farhaul_units::{Duration, Instant, Rate, SeqNo};
 
-use super::Extent;
 use crate::topology::path::{CALLER, LISTENER, Pair};
 use crate::{Simulation, Workload};
 
@@ -22,6 +21,15 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 /// A fault in words.
 pub(super) type Checked<T = ()> = Result<T, String>;
+
+/// How much is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// One seed, about 20 MB in all. It takes part of a second in an optimised program.
+    Short,
+    /// Eight seeds and ten times the data.
+    Long,
+}
 
 /// Makes the controllers under test.
 pub(super) struct Subject {

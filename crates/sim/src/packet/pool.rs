@@ -1,16 +1,11 @@
 //! A pool of packet memory, so that a packet allocates nothing once the pool has grown.
 
-use core::net::SocketAddr;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-use farhaul_netem::WireLen;
-use farhaul_units::Instant;
-
 use super::body::Body;
-use super::{Carrying, Content, Ends, Payload, PooledPacket, Share, datagram_len};
-use crate::agent::tcp::Segment;
+use super::content::{Carrying, Payload};
 
 /// Memory for the bytes of datagrams, and the number of packets.
 #[derive(Clone, Default)]
@@ -34,29 +29,6 @@ impl Pool {
         Self::default()
     }
 
-    /// A datagram with a copy of `bytes` that belongs to no flow.
-    pub fn packet(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> PooledPacket {
-        self.datagram(Rc::new(Ends { from, to, destination: None, flow: 0 }), bytes, Share::Control)
-    }
-
-    /// A datagram with a copy of `bytes`.
-    pub(crate) fn datagram(&self, ends: Rc<Ends>, bytes: &[u8], share: Share) -> PooledPacket {
-        let body = Body::of(bytes, || self.buffer());
-        self.made_of(Content::Datagram(body), ends, share, datagram_len(bytes.len()))
-    }
-
-    /// A packet without content that occupies `wire_len` bytes of a link.
-    pub(crate) fn typed(&self, ends: Rc<Ends>, payload: Payload, wire_len: u32, share: Share) -> PooledPacket {
-        self.made_of(Content::Typed(payload), ends, share, wire_len)
-    }
-
-    /// A TCP segment with a copy of `bytes`.
-    pub(crate) fn segment(&self, ends: Rc<Ends>, segment: Segment, bytes: &[u8], share: Share) -> PooledPacket {
-        let body = Body::of(bytes, || self.buffer());
-        let content = Content::Carrying(self.carrying(Payload::Tcp(segment), body));
-        self.made_of(content, ends, share, segment.wire_len())
-    }
-
     /// A box with this content.
     pub(super) fn carrying(&self, payload: Payload, body: Body) -> Box<Carrying> {
         let carrying = Carrying { payload, body };
@@ -74,11 +46,11 @@ impl Pool {
         self.shared.boxes.borrow_mut().push(used);
     }
 
-    pub(super) fn made_of(&self, content: Content, ends: Rc<Ends>, share: Share, wire_len: u32) -> PooledPacket {
+    /// Counts one more packet in use.
+    pub(super) fn count(&self) {
         let Shared { in_use, made, .. } = &*self.shared;
         in_use.set(in_use.get() + 1);
         made.set(made.get().max(in_use.get()));
-        PooledPacket { content, ends, pool: self.clone(), wire_len, share, damaged: false, stamp: Instant::ZERO }
     }
 
     /// Memory for bytes, with undefined content.
@@ -113,10 +85,14 @@ impl fmt::Debug for Pool {
 
 #[cfg(test)]
 mod tests {
+    use core::net::SocketAddr;
+
+    use farhaul_netem::WireLen;
     use farhaul_units::Instant;
 
     use super::*;
-    use crate::agent::tcp::{HEADER, SegmentKind};
+    use crate::packet::content::{Ends, Share};
+    use crate::packet::segment::{HEADER, Segment, SegmentKind};
 
     #[test]
     fn a_dropped_packet_lends_its_buffer_to_the_next() {

@@ -31,8 +31,9 @@ use farhaul_netem::{Element, PathSpec, Routes};
 use farhaul_units::Rng;
 
 use crate::agent::Agent;
-use crate::network::{BoxedElement, FlowId, LinkId, Network, NodeId};
+use crate::network::{BoxedElement, LinkId, Network, NodeId};
 use crate::packet::PooledPacket;
+use crate::packet::content::FlowId;
 use crate::world::World;
 
 /// Nodes below this number have an address in 10.0.0.0/8.

@@ -1,6 +1,6 @@
 //! Checks that a stream has arrived whole.
 
-use super::{Flow, Integrity};
+use super::flow::{Flow, Integrity};
 
 /// Describes what is wrong with the arrival of the stream of `sent` among the other side's flows. `None` if it arrived
 /// whole.

@@ -3,7 +3,8 @@
 use farhaul_proto::{ConnectionId, ConnectionLost, Read, Streams};
 use farhaul_units::{Duration, Instant};
 
-use super::{Amount, Content, Workload};
+use super::content::Content;
+use super::workload::{Amount, Workload};
 
 /// Bytes moved per call.
 pub(super) const CHUNK: usize = 64 * 1024;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use farhaul_units::Instant;
 
-use super::{receiver_config, sender_config};
+use super::config::{receiver_config, sender_config};
 use crate::agent::tcp::{Segment, TcpReceiver};
 
 /// One direction of a connection, at its receiver.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use farhaul_cc::Spec;
 use farhaul_units::Instant;
 
-use super::{SEGMENT, SEND_BUFFER, sender_config};
+use super::config::{SEGMENT, SEND_BUFFER, sender_config};
 use crate::agent::tcp::{Segment, SegmentKind, SenderConfig, TcpSender};
 
 /// The end of this direction.

@@ -9,8 +9,9 @@ use farhaul_cc::{
 };
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 
+use super::flight::Flight;
 use super::rto::RetransmissionTimer;
-use super::sender::Flight;
+use crate::packet::segment::HEADER;
 
 /// The minimum RTT covers the current period of this length and the one before.
 const MIN_RTT_PERIOD: Duration = Duration::from_secs(10);
@@ -129,7 +130,7 @@ impl Window {
         self.path.packets_sent += 1;
         if self.controller.wants_packets() {
             self.update_path(now, flight, 0);
-            let packets = [DataPacket::new(seq_no(seq), None, self.path.mss.saturating_sub(super::HEADER))];
+            let packets = [DataPacket::new(seq_no(seq), None, self.path.mss.saturating_sub(HEADER))];
             self.controller.on_sent(&self.path, &SentEvent::new(&packets, retransmission, now));
             self.apply_control();
         }

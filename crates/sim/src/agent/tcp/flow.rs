@@ -7,11 +7,12 @@ use farhaul_netem::WireLen;
 use farhaul_proto::{ConnectionId, Stats, earliest};
 use farhaul_units::Instant;
 
+use super::config::SenderConfig;
 use super::receiver::{ReceiverConfig, TcpReceiver};
-use super::segment::{Segment, SegmentKind};
-use super::sender::{SenderConfig, TcpSender};
+use super::sender::TcpSender;
 use crate::agent::source::CONNECTION;
 use crate::agent::{Agent, Outbox};
+use crate::packet::segment::{Segment, SegmentKind};
 use crate::packet::{Payload, PooledPacket, Share};
 
 /// A TCP sender with data for one receiver.

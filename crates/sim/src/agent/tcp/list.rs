@@ -8,8 +8,8 @@ use farhaul_cc::{ControllerFailure, Spec};
 use farhaul_proto::{ConnectionId, Stats};
 use farhaul_units::{Duration, Instant};
 
+use super::config::SenderConfig;
 use super::flow::TcpSource;
-use super::sender::SenderConfig;
 use crate::agent::source::CONNECTION;
 use crate::agent::{Agent, Outbox};
 use crate::packet::PooledPacket;

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::segment::Block;
+use crate::packet::segment::Block;
 
 /// A set of segment numbers.
 #[derive(Clone, Debug, Default)]

@@ -3,7 +3,7 @@
 use farhaul_units::{Duration, Instant};
 
 use super::ranges::Ranges;
-use super::segment::{Block, MAX_SACK_BLOCKS, Segment, SegmentKind};
+use crate::packet::segment::{Block, HEADER, MAX_SACK_BLOCKS, Segment, SegmentKind};
 
 /// Full segments that end the delay of an acknowledgement.
 //= paper:rfc5681 §4.2
@@ -24,7 +24,7 @@ pub struct ReceiverConfig {
 impl Default for ReceiverConfig {
     /// SACK, and acknowledgements delayed by at most 200 ms, as in BSD.
     fn default() -> Self {
-        Self { sack: true, delayed_ack: Some(Duration::from_millis(200)), header: super::HEADER }
+        Self { sack: true, delayed_ack: Some(Duration::from_millis(200)), header: HEADER }
     }
 }
 

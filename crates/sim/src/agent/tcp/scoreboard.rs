@@ -14,7 +14,7 @@
 //! 2·SMSS bytes, and three ranges.
 
 use super::ranges::Ranges;
-use super::segment::Block;
+use crate::packet::segment::Block;
 
 /// DupThresh.
 //= paper:rfc6675 §2

@@ -11,8 +11,8 @@
 //! All three styles observe `recover`. Duplicate acknowledgements for data that was in flight at the last loss start no
 //! second fast retransmit (RFC 6582 §3.2 step 2, and ns-2's `bugFix_`).
 
-use super::Recovery;
-use super::flight::{AckEffect, Flight};
+use crate::agent::tcp::config::Recovery;
+use crate::agent::tcp::flight::{AckEffect, Flight};
 
 /// Duplicate acknowledgements that indicate a loss.
 //= paper:rfc5681 §3.2

@@ -13,9 +13,9 @@
 //! A time-out discards the SACK information and marks the whole flight as lost. It is then retransmitted from the first
 //! segment on, except for segments that new acknowledgements report (§5.1).
 
-use super::flight::{AckEffect, Flight};
+use crate::agent::tcp::flight::{AckEffect, Flight};
 use crate::agent::tcp::scoreboard::{DUP_THRESHOLD, Scoreboard};
-use crate::agent::tcp::segment::Block;
+use crate::packet::segment::Block;
 
 /// State of a recovery by selective acknowledgements.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,7 @@ use farhaul_cc::Spec;
 use farhaul_netem::WireLen;
 
 use super::*;
-use crate::agent::tcp::segment::Block;
+use crate::packet::segment::Block;
 
 struct Peer {
     sender: TcpSender,

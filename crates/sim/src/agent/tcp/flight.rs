@@ -2,32 +2,32 @@
 
 /// Segments sent and not acknowledged: `first..high`.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Flight {
+pub(super) struct Flight {
     /// The first unacknowledged segment.
-    pub(in super::super) first: u64,
+    pub(super) first: u64,
     /// One past the last segment ever sent.
-    pub(in super::super) high: u64,
+    pub(super) high: u64,
     /// One past the last segment of the transfer; [`u64::MAX`] for an endless one.
-    pub(in super::super) end: u64,
+    pub(super) end: u64,
     /// The receiver's window, segments.
-    pub(in super::super) max: u64,
+    pub(super) max: u64,
 }
 
 impl Flight {
     /// Number of segments in flight.
-    pub(in super::super) fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         self.high - self.first
     }
 
     /// The first segment never sent, if the transfer has one and the receiver's window permits it.
-    pub(in super::super) fn new_segment(&self) -> Option<u64> {
+    pub(super) fn new_segment(&self) -> Option<u64> {
         (self.high < self.end && self.high - self.first < self.max).then_some(self.high)
     }
 }
 
 /// The effect of an acknowledgement on window and timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum AckEffect {
+pub(super) enum AckEffect {
     /// No effect.
     Nothing,
     /// New data was acknowledged outside of a recovery, so the window may grow.

@@ -3,6 +3,9 @@
 use farhaul_netem::WireLen;
 use farhaul_units::Instant;
 
+/// Bytes of IPv4 and TCP header without options.
+pub const HEADER: u32 = 40;
+
 /// Most SACK blocks in one segment: three fit beside the timestamps option.
 //= paper:rfc2018 §3
 pub const MAX_SACK_BLOCKS: usize = 3;
