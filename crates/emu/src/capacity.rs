@@ -53,7 +53,7 @@ pub fn capacity(mtu: u32) -> Result<Rate, EmulateError> {
     };
     sockets().map_err(EmulateError::system("measuring what this machine can carry"))?;
     let report = emulation.stop()?;
-    let carried: u64 = report.links().iter().map(|link| link.delivered.bytes).sum();
+    let carried: u64 = report.links.iter().map(|link| link.delivered.bytes).sum();
     let seconds = report.cpu.as_secs_f64().max(1e-6);
     let bits = carried as f64 * 8.0 / seconds * f64::from(MAX_BUSY) / 100.0;
     Ok(Rate::from_bits_per_second(bits as u64))

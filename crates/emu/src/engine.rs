@@ -6,16 +6,13 @@ use std::net::IpAddr;
 use farhaul_netem::{Counters, Element, PathSpec, Pipe, Routes, Variation};
 use farhaul_units::{Duration, Instant};
 
-use crate::network::{HostId, NetworkSpec};
+use crate::network::{HostId, NetworkSpec, NodeId};
 use crate::packet::Packet;
 
 /// Links with their packets.
 pub(crate) struct Engine {
     links: Vec<EngineLink>,
     routes: Routes,
-    /// The node of each host, and the host of each node.
-    nodes: Vec<usize>,
-    hosts: Vec<Option<HostId>>,
     spec: NetworkSpec,
     /// Packets that have arrived, with their arrival times.
     arrived: VecDeque<(Instant, Packet)>,
@@ -39,15 +36,9 @@ struct EngineLink {
 impl Engine {
     pub(crate) fn new(spec: &NetworkSpec) -> Self {
         let links = spec.links.iter().map(|link| EngineLink { path: link.path.build(), to: link.to.0, next: None });
-        let nodes: Vec<usize> = spec.hosts().map(|(_, host)| host.node.0).collect();
-        let routes = spec.routes();
-        let last = spec.links.iter().flat_map(|link| [link.from.0, link.to.0]).chain(nodes.iter().copied()).max();
-        let hosts = (0..last.map_or(0, |last| last + 1)).map(|node| spec.host_on(crate::NodeId(node))).collect();
         Self {
             links: links.collect(),
-            routes,
-            nodes,
-            hosts,
+            routes: spec.routes(),
             spec: spec.clone(),
             arrived: VecDeque::new(),
             held: BTreeMap::new(),
@@ -70,9 +61,9 @@ impl Engine {
         let late = self.now - now;
         self.now = self.now.max(now);
         if latest > now {
-            packet.earliest = latest + self.distance(from, HostId(packet.to()));
+            packet.earliest = latest + self.distance(from, packet.to());
         }
-        let node = self.nodes[from.0 as usize];
+        let node = self.spec.node(from).0;
         self.forward(self.now, node, packet);
         late
     }
@@ -129,7 +120,7 @@ impl Engine {
 
     /// The shortest time between two hosts, without transmission times.
     fn distance(&self, from: HostId, to: HostId) -> Duration {
-        let (mut node, destination) = (self.nodes[from.0 as usize], self.nodes[to.0 as usize]);
+        let (mut node, destination) = (self.spec.node(from).0, self.spec.node(to).0);
         let mut distance = Duration::ZERO;
         // Detours can form a loop.
         for _ in 0..self.links.len() {
@@ -142,8 +133,8 @@ impl Engine {
 
     /// Forwards a packet at `node`.
     fn forward(&mut self, now: Instant, node: usize, packet: Packet) {
-        let destination = HostId(packet.to());
-        if self.hosts[node] == Some(destination) {
+        let destination = packet.to();
+        if self.spec.host_on(NodeId(node)) == Some(destination) {
             match packet.earliest {
                 earliest if earliest > now => {
                     self.held.insert((earliest, self.held_so_far), (now, packet));
@@ -153,7 +144,7 @@ impl Engine {
             }
             return;
         }
-        let Some(link) = self.routes.next(node, self.nodes[destination.0 as usize]) else {
+        let Some(link) = self.routes.next(node, self.spec.node(destination).0) else {
             self.stranded += 1;
             return;
         };
@@ -194,7 +185,7 @@ mod tests {
     }
 
     fn packet(pool: &Rc<Pool>, to: HostId, length: usize) -> Packet {
-        Packet::new(pool.copy(&vec![0x45; length]).unwrap(), None, to.0)
+        Packet::new(pool.copy(&vec![0x45; length]).unwrap(), None, to)
     }
 
     #[test]
@@ -244,6 +235,6 @@ mod tests {
         let pool = Rc::new(Pool::default());
         let _ = engine.push(Instant::ZERO, Instant::ZERO, hosts[0], packet(&pool, hosts[1], 9));
         let _ = engine.push(Instant::ZERO, Instant::ZERO, hosts[0], packet(&pool, hosts[0], 9));
-        assert_eq!((engine.stranded, engine.pop().map(|(_, packet)| packet.to())), (1, Some(0)));
+        assert_eq!((engine.stranded, engine.pop().map(|(_, packet)| packet.to())), (1, Some(HostId(0))));
     }
 }

@@ -18,7 +18,7 @@ pub enum EmulateError {
     #[error("the interface {interface} of a host was deleted, so the emulator stopped: {0}", interface = crate::tun::INTERFACE)]
     InterfaceGone(#[source] io::Error),
     /// More hosts than [`MAX_HOSTS`](crate::MAX_HOSTS).
-    #[error("{0} hosts are too many: at most {max} can be emulated", max = crate::MAX_HOSTS)]
+    #[error("{0} hosts are too many: at most {max} can be emulated", max = crate::network::MAX_HOSTS)]
     TooManyHosts(usize),
     /// Another error of the system.
     #[error("{what}: {source}")]

@@ -1,7 +1,5 @@
 //! Reasons why a run in real time is invalid.
 
-use std::fmt;
-
 use farhaul_units::Duration;
 
 use crate::lateness::LatenessReport;
@@ -20,53 +18,36 @@ pub const MAX_STALL: Duration = Duration::from_millis(50);
 pub const MAX_BUSY: u32 = 90;
 
 /// Why a run is invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Flaw {
     /// More than one packet in a hundred was later than [`MAX_LATENESS`].
+    #[error("1 % of the packets left more than {} late (limit {})", time(*.0), time(MAX_LATENESS))]
     Late(Duration),
     /// A packet was later than [`MAX_STALL`].
+    #[error("a packet left {} late (limit {})", time(*.0), time(MAX_STALL))]
     Stalled(Duration),
     /// The emulator did not poll its hosts for longer than [`MAX_STALL`].
+    #[error("the emulator did not poll for {} (limit {})", time(*.0), time(MAX_STALL))]
     Away(Duration),
     /// The emulator used more than [`MAX_BUSY`] percent of a processor in some second.
+    #[error("the emulator used {0} % of a processor in one second (limit {MAX_BUSY} %)")]
     Busy(u32),
     /// The receive buffers overflowed before the emulator read them. The number of dropped packets.
+    #[error("{0} packets overflowed the receive buffers")]
     ReceiveOverflow(u64),
     /// Number of hosts whose dropped packets are unknown, because their interface was renamed.
+    #[error("the drop counters of {0} hosts are unknown: they have no interface {INTERFACE}")]
     Uncounted(u64),
     /// The memory for packets in flight was exhausted. The number of dropped packets.
+    #[error("{0} packets were dropped for lack of memory")]
     OutOfMemory(u64),
     /// The system refused to send. The number of dropped packets.
+    #[error("the system refused to send {0} packets")]
     Unsent(u64),
     /// The relay had its maximum of clients. The number of dropped datagrams.
+    #[error("{0} datagrams were dropped because the relay had too many clients")]
     TooManyClients(u64),
-}
-
-impl fmt::Display for Flaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Late(p99) => {
-                write!(f, "1 % of the packets left more than {} late (limit {})", time(*p99), time(MAX_LATENESS))
-            }
-            Self::Stalled(max) => write!(f, "a packet left {} late (limit {})", time(*max), time(MAX_STALL)),
-            Self::Away(gap) => {
-                write!(f, "the emulator did not poll for {} (limit {})", time(*gap), time(MAX_STALL))
-            }
-            Self::Busy(percent) => {
-                write!(f, "the emulator used {percent} % of a processor in one second (limit {MAX_BUSY} %)")
-            }
-            Self::ReceiveOverflow(count) => write!(f, "{count} packets overflowed the receive buffers"),
-            Self::Uncounted(hosts) => {
-                write!(f, "the drop counters of {hosts} hosts are unknown: they have no interface {INTERFACE}")
-            }
-            Self::OutOfMemory(count) => write!(f, "{count} packets were dropped for lack of memory"),
-            Self::Unsent(count) => write!(f, "the system refused to send {count} packets"),
-            Self::TooManyClients(count) => {
-                write!(f, "{count} datagrams were dropped because the relay had too many clients")
-            }
-        }
-    }
 }
 
 /// The flaws of a run. `others` count if they exceed their limits.

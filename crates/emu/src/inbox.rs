@@ -93,7 +93,7 @@ mod tests {
         let mut inbox = Inbox::of(packets.len());
         for (host, packets) in (0..).map(HostId).zip(packets) {
             for number in 0..*packets {
-                inbox.add(host, Packet::new(pool.copy(&[number]).unwrap(), None, 0));
+                inbox.add(host, Packet::new(pool.copy(&[number]).unwrap(), None, HostId(0)));
             }
             inbox.date(host, Instant::from_nanos(since), Instant::from_nanos(until));
         }
@@ -108,7 +108,7 @@ mod tests {
         let waited = |until: u64| {
             let pool = Rc::new(Pool::default());
             let mut inbox = Inbox::of(1);
-            inbox.add(HostId(0), Packet::new(pool.copy(&[0]).unwrap(), None, 0));
+            inbox.add(HostId(0), Packet::new(pool.copy(&[0]).unwrap(), None, HostId(0)));
             inbox.date(HostId(0), Instant::ZERO, Instant::from_nanos(until));
             inbox.pop().unwrap().0.waited
         };

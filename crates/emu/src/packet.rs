@@ -15,11 +15,9 @@ pub(crate) mod virtio;
 use farhaul_netem::{WireLen, flip_random_bit};
 use farhaul_units::{Instant, Rng};
 
+use crate::network::HostId;
 use crate::pool::Buffer;
 use headers::Checksum;
-
-/// Index of a host.
-pub(crate) type HostIndex = u32;
 
 /// One IP packet, as long as on the wire.
 #[derive(Debug)]
@@ -27,13 +25,13 @@ pub(crate) struct Packet {
     bytes: Buffer,
     /// The checksum that is still to be filled in.
     checksum: Option<Checksum>,
-    to: HostIndex,
+    to: HostId,
     /// Earliest arrival at its host, independent of the links.
     pub(crate) earliest: Instant,
 }
 
 impl Packet {
-    pub(crate) fn new(bytes: Buffer, checksum: Option<Checksum>, to: HostIndex) -> Self {
+    pub(crate) fn new(bytes: Buffer, checksum: Option<Checksum>, to: HostId) -> Self {
         Self { bytes, checksum, to, earliest: Instant::ZERO }
     }
 
@@ -45,7 +43,7 @@ impl Packet {
         self.checksum
     }
 
-    pub(crate) fn to(&self) -> HostIndex {
+    pub(crate) fn to(&self) -> HostId {
         self.to
     }
 }
@@ -85,7 +83,7 @@ mod tests {
         let mut bytes = Rc::new(Pool::default()).copy(&[0; 40]).unwrap();
         bytes[21] = 7;
         let checksum = Checksum { start: 20, offset: 6 };
-        let mut packet = Packet::new(bytes, Some(checksum), 0);
+        let mut packet = Packet::new(bytes, Some(checksum), HostId(0));
         let copy = packet.duplicate();
         packet.corrupt(&mut Rng::new(1));
         assert_eq!((packet.checksum(), copy.checksum()), (None, Some(checksum)));

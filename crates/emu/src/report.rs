@@ -16,7 +16,8 @@ pub struct Snapshot {
     pub at: Duration,
     /// Lateness of packets so far.
     pub lateness: LatenessReport,
-    pub(crate) links: Vec<Counters>,
+    /// Counters of all links, as in [`EmulationReport::links`]. Empty before the loop has begun.
+    pub links: Vec<Counters>,
 }
 
 /// Results of an emulation, and whether they are valid.
@@ -45,15 +46,11 @@ pub struct EmulationReport {
     pub valid: bool,
     /// The reasons why the run is invalid.
     pub flaws: Vec<Flaw>,
-    pub(crate) links: Vec<Counters>,
+    /// Counters of all links, in the order of creation. The first link of a pair leads from its first host.
+    pub links: Vec<Counters>,
 }
 
 impl Snapshot {
-    /// Counters of all links, as [`EmulationReport::links`]. Empty before the loop has begun.
-    pub fn links(&self) -> &[Counters] {
-        &self.links
-    }
-
     /// Counters of a link.
     pub fn link(&self, link: LinkId) -> Counters {
         self.links.get(link.0).copied().unwrap_or_default()
@@ -61,16 +58,6 @@ impl Snapshot {
 }
 
 impl EmulationReport {
-    /// Counters of all links, in the order of creation. The first link of a pair leads from its first host.
-    pub fn links(&self) -> &[Counters] {
-        &self.links
-    }
-
-    /// Counters of a link.
-    pub fn link(&self, link: LinkId) -> Counters {
-        self.links.get(link.0).copied().unwrap_or_default()
-    }
-
     /// Adds the flaws that exceed their limits.
     pub(crate) fn judge(&mut self, flaws: impl IntoIterator<Item = Flaw>) {
         self.flaws.extend(flaws.into_iter().filter(Flaw::counts));

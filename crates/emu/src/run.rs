@@ -261,12 +261,12 @@ impl<'a> EmulationRun<'a> {
         };
         let Some(gso) = header.gso else {
             match reader.take(pool) {
-                Some(bytes) => inbox.add(from, Packet::new(bytes, header.checksum, to.0)),
+                Some(bytes) => inbox.add(from, Packet::new(bytes, header.checksum, to)),
                 None => self.exhausted += 1,
             }
             return;
         };
-        let counts = cut(packet, gso, to.0, pool, |packet| inbox.add(from, packet));
+        let counts = cut(packet, gso, to, pool, |packet| inbox.add(from, packet));
         self.exhausted += counts.exhausted;
         self.unroutable += counts.malformed;
     }
@@ -297,7 +297,7 @@ impl<'a> EmulationRun<'a> {
             if !is_ip(packet.bytes()) {
                 continue;
             }
-            let host = packet.to() as usize;
+            let host = packet.to().0 as usize;
             if let Some(capture) = &mut self.ports[host].capture {
                 capture.add(self.wall.time_of(now), &packet);
             }

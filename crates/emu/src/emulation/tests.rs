@@ -302,7 +302,7 @@ fn a_renamed_interface_is_a_flaw_and_the_report_stays() {
     let Some(()) = ip(&pair, "link set tun0 down name other") else { return };
     let report = pair.emulation.stop().unwrap();
     assert!(report.flaws.contains(&Flaw::Uncounted(1)), "{:?}", report.flaws);
-    assert_eq!(report.links()[0].delivered.packets, 1);
+    assert_eq!(report.links[0].delivered.packets, 1);
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
+use super::Packet;
 use super::headers::{CWR, FIN, Layout, PROTOCOL_TCP, PROTOCOL_UDP, PSH, TCP_FLAGS};
 use super::virtio::GsoType;
-use super::{HostIndex, Packet};
+use crate::network::HostId;
 use crate::pool::Pool;
 
 /// Packets lost in segmentation.
@@ -20,7 +21,7 @@ pub(crate) struct CutCounts {
 pub(crate) fn cut(
     packet: &[u8],
     (gso, size): (GsoType, u16),
-    to: HostIndex,
+    to: HostId,
     pool: &Rc<Pool>,
     mut each: impl FnMut(Packet),
 ) -> CutCounts {

@@ -5,8 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use farhaul_units::{Duration, Instant};
 
-use super::socket_options;
-use farhaul_udp::{Interest, Token, UdpSocket, Waiter};
+use farhaul_udp::{Interest, Options, Token, UdpSocket, Waiter};
 
 /// Most clients at a time. Each needs a socket.
 const MAX_CLIENTS: usize = 64;
@@ -114,6 +113,11 @@ impl Clients {
     fn token(slot: usize) -> Token {
         Token(slot as u64)
     }
+}
+
+/// Options of the relay's sockets: large buffers, offloads, and the kernel's arrival timestamps.
+pub(super) fn socket_options() -> Options {
+    Options { timestamps: true, ..Options::default() }
 }
 
 pub(super) fn drops(socket: &UdpSocket) -> u64 {

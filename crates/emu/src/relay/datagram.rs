@@ -1,7 +1,5 @@
 //! Datagrams in the relay.
 
-use std::fmt;
-
 use farhaul_netem::{Packet, WireLen, flip_random_bit};
 use farhaul_units::Rng;
 
@@ -9,6 +7,7 @@ use super::clients::ClientId;
 use crate::pool::Buffer;
 
 /// A datagram of a client, in either direction.
+#[derive(Debug)]
 pub(super) struct Datagram {
     pub(super) bytes: Buffer,
     /// Bytes of headers in front of it on the wire.
@@ -29,12 +28,6 @@ impl Packet for Datagram {
 
     fn corrupt(&mut self, rng: &mut Rng) {
         flip_random_bit(&mut self.bytes, rng);
-    }
-}
-
-impl fmt::Debug for Datagram {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Datagram({} bytes of {:?})", self.bytes.len(), self.client)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The relay's loop: receive, release, sleep.
+//! The relay, and its loop: receive, release, sleep.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,15 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use farhaul_units::{Duration, Instant};
 
-use super::clients::Clients;
+use super::clients::{self, Clients};
 use super::direction::Direction;
 use super::report::RelayReport;
-use super::{Relay, clients};
 use crate::flaw::{Flaw, flaws};
 use crate::lateness::Lateness;
 use crate::pool::Pool;
-use farhaul_udp::RealTime;
-use farhaul_udp::{Clock, Interest, Ready, RecvBatch, Token, UdpSocket, Waiter, thread_cpu_time};
+use farhaul_netem::PathSpec;
+use farhaul_udp::{Clock, Interest, Ready, RealTime, RecvBatch, Token, UdpSocket, Waiter, thread_cpu_time};
 
 /// The longest sleep when idle, so that a stop is noticed.
 const IDLE: Duration = Duration::from_millis(50);
@@ -29,8 +28,58 @@ const CALLS: usize = 8;
 /// The token of the listening socket. The tokens of clients are small numbers.
 const LISTEN: Token = Token(u64::MAX - 1);
 
+/// The shortest sleep under load. It limits wake-ups to 20 000 a second, at the price of that much lateness.
+pub const PAUSE: Duration = Duration::from_micros(50);
+
+/// A relay between clients and one server.
+#[derive(Debug)]
+pub struct Relay {
+    listen: UdpSocket,
+    to: SocketAddr,
+    up: PathSpec,
+    down: PathSpec,
+    pause: Duration,
+}
+
+impl Relay {
+    /// A relay that clients reach at `listen` and that forwards to `to`, through `up` on the way there and through
+    /// `down` on the way back. Give the two specifications different seeds, or both directions have the same losses.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::bind`].
+    pub fn bind(listen: SocketAddr, to: SocketAddr, up: PathSpec, down: PathSpec) -> io::Result<Self> {
+        Ok(Self { listen: UdpSocket::bind(listen, clients::socket_options())?, to, up, down, pause: PAUSE })
+    }
+
+    /// Sets the shortest sleep under load, instead of [`PAUSE`]. A shorter sleep is more precise and costs more processor
+    /// time. Zero sleeps until the next event, however near.
+    #[must_use]
+    pub fn with_pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    /// The address to which clients send.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.listen.local_addr()
+    }
+
+    /// Warnings about socket buffers, for display.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        self.listen.buffers().iter().filter_map(farhaul_udp::BufferReport::warning)
+    }
+
+    /// Relays until `stop` is true, which is noticed within 50 ms. Every run begins with empty paths and no clients.
+    ///
+    /// # Errors
+    /// A socket failed, or the system has no more sockets.
+    pub fn run(&mut self, stop: &AtomicBool) -> io::Result<RelayReport> {
+        run(self, stop)
+    }
+}
+
 /// Runs `relay` until `stop`.
-pub(super) fn run(relay: &Relay, stop: &AtomicBool) -> io::Result<RelayReport> {
+fn run(relay: &Relay, stop: &AtomicBool) -> io::Result<RelayReport> {
     // An emulated link does not wait for a processor, so the emulator should not either. If the scheduler preempts
     // threads only at its tick, an ordinary thread waits for milliseconds after a wake-up.
     let _real_time = RealTime::enter();

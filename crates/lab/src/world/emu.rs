@@ -161,7 +161,7 @@ pub(crate) fn observe(
         rows,
         endings,
         trace: String::new(),
-        packet_hops: report.links().iter().map(|link| link.delivered.packets).sum(),
+        packet_hops: report.links.iter().map(|link| link.delivered.packets).sum(),
         emulation: Some(EmulationRecord { waited, receiver_drops, ..verdict(&report, host_wait, choices, setup) }),
     })
 }

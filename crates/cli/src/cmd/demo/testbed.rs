@@ -151,7 +151,7 @@ impl Carrier {
     pub(super) fn of_emulation(report: &EmulationReport) -> Self {
         Self {
             name: HOSTS,
-            up: report.links().first().copied().unwrap_or_default(),
+            up: report.links.first().copied().unwrap_or_default(),
             lateness: report.lateness,
             cpu: report.cpu,
             valid: report.valid,

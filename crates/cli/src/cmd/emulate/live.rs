@@ -67,7 +67,7 @@ impl Live {
 
 fn line(before: &Snapshot, now: &Snapshot, rates: [Option<Rate>; 2]) -> String {
     let passed = now.at.saturating_sub(before.at);
-    let link = |snapshot: &Snapshot, index: usize| snapshot.links().get(index).copied().unwrap_or_default();
+    let link = |snapshot: &Snapshot, index: usize| snapshot.links.get(index).copied().unwrap_or_default();
     let way = |name: &str, index: usize| way(name, &link(before, index), &link(now, index), passed, rates[index]);
     format!("{} · {} · late {}", way("up", 0), way("down", 1), time(now.lateness.p99))
 }

@@ -15,7 +15,7 @@ use crate::output::json::end_record;
 
 /// Counters of both links, the one from the near host first.
 fn ways(report: &EmulationReport) -> [Counters; 2] {
-    [0, 1].map(|index| report.links().get(index).copied().unwrap_or_default())
+    [0, 1].map(|index| report.links.get(index).copied().unwrap_or_default())
 }
 
 /// The report for people.

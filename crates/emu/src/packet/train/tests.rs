@@ -6,6 +6,7 @@ use super::super::cut::cut;
 use super::super::headers::{Checksum, PROTOCOL_UDP};
 use super::super::virtio;
 use super::*;
+use crate::network::HostId;
 use crate::pool::Pool;
 
 /// A large packet of a host: TCP or UDP over IPv4 or IPv6. Each of its `payload` bytes is its own offset.
@@ -44,7 +45,7 @@ fn finished(mut bytes: Vec<u8>) -> Vec<u8> {
 
 fn parts(bytes: &[u8], gso: GsoType, size: u16) -> Vec<Packet> {
     let mut packets = Vec::new();
-    let counts = cut(bytes, (gso, size), 1, &Rc::new(Pool::default()), |packet| packets.push(packet));
+    let counts = cut(bytes, (gso, size), HostId(1), &Rc::new(Pool::default()), |packet| packets.push(packet));
     assert_eq!((counts.exhausted, counts.malformed), (0, 0));
     packets
 }
@@ -131,11 +132,11 @@ fn a_gap_a_flag_another_length_or_another_flow_begins_a_new_train() {
 fn packets_with_a_complete_checksum_or_no_payload_travel_alone() {
     let pool = Rc::new(Pool::default());
     let bytes = finished(large(false, PROTOCOL_UDP, 100));
-    let whole = || Packet::new(pool.copy(&bytes).unwrap(), None, 1);
+    let whole = || Packet::new(pool.copy(&bytes).unwrap(), None, HostId(1));
     assert_eq!(written(vec![whole(), whole()]).len(), 2);
     let bare = finished(large(false, PROTOCOL_TCP, 0));
     let checksum = Layout::of(&bare).unwrap().checksum();
-    let ack = || Packet::new(pool.copy(&bare).unwrap(), Some(checksum), 1);
+    let ack = || Packet::new(pool.copy(&bare).unwrap(), Some(checksum), HostId(1));
     let acks = written(vec![ack(), ack()]);
     assert_eq!(acks, vec![(Header { checksum: Some(checksum), ..Header::default() }, bare.clone()); 2]);
 }
@@ -146,11 +147,11 @@ fn packets_whose_checksum_is_of_a_header_inside_travel_alone() {
     // A tunnel in UDP has computed its own checksum, and left that of the packet inside.
     let bytes = finished(large(false, PROTOCOL_UDP, 100));
     let inside = Checksum { start: 64, offset: 6 };
-    let tunnelled = || Packet::new(pool.copy(&bytes).unwrap(), Some(inside), 1);
+    let tunnelled = || Packet::new(pool.copy(&bytes).unwrap(), Some(inside), HostId(1));
     let alone = (Header { checksum: Some(inside), ..Header::default() }, bytes.clone());
     assert_eq!(written(vec![tunnelled(), tunnelled()]), vec![alone; 2]);
     let own = Layout::of(&bytes).unwrap().checksum();
-    let plain = || Packet::new(pool.copy(&bytes).unwrap(), Some(own), 1);
+    let plain = || Packet::new(pool.copy(&bytes).unwrap(), Some(own), HostId(1));
     assert_eq!(written(vec![plain(), tunnelled(), plain(), plain()]).len(), 3);
 }
 
@@ -199,7 +200,7 @@ fn packets_refused_for_another_reason_are_counted_and_not_retried() {
 #[test]
 fn an_invalid_large_packet_is_refused() {
     for bytes in [&finished(large(false, PROTOCOL_UDP, 3_000))[..], &[0x45; 30], &[]] {
-        let counts = cut(bytes, (GsoType::Tcp, 1_000), 1, &Rc::new(Pool::default()), |_| panic!("a packet"));
+        let counts = cut(bytes, (GsoType::Tcp, 1_000), HostId(1), &Rc::new(Pool::default()), |_| panic!("a packet"));
         assert_eq!(counts.malformed, 1);
     }
 }
@@ -214,7 +215,7 @@ proptest! {
         let bytes = finished(large(ipv6, protocol, payload));
         let packets = parts(&bytes, gso, size);
         prop_assert!(packets.iter().all(is_sound));
-        prop_assert!(packets.iter().all(|packet| packet.to() == 1));
+        prop_assert!(packets.iter().all(|packet| packet.to() == HostId(1)));
         let checksum = Layout::of(&bytes).unwrap().checksum();
         let out = written(packets);
         prop_assert_eq!(out.len(), 1);
