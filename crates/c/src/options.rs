@@ -18,23 +18,11 @@ use crate::result::FarhaulResult;
 /// Settings of a port. They are checked when a port is opened. One thread at a time changes them.
 #[derive(Default)]
 pub struct FarhaulOptions {
-    protection: Protection,
+    builder: Builder,
+    /// The key of this side, for connections that are encrypted, and the keys of peers.
+    key: Option<KeyPair>,
     trusts: Pinned,
-    /// What a builder gets, in the order of the calls: the last one of a setting counts.
-    settings: Vec<Setting>,
 }
-
-/// Whether connections are encrypted. Nobody chooses it by oversight.
-#[derive(Default)]
-enum Protection {
-    #[default]
-    Undecided,
-    Plain,
-    By(KeyPair),
-}
-
-/// A setting with its value, for any number of builders.
-type Setting = Box<dyn Fn(Builder) -> Builder + Send + Sync>;
 
 /// The longest time for a connection attempt. Default 5 s.
 pub const FARHAUL_TIME_CONNECT: u32 = 1;
@@ -63,17 +51,16 @@ pub const FARHAUL_SIZE_CONNECTIONS: u32 = 6;
 impl FarhaulOptions {
     /// Opens a port with these settings.
     pub(crate) fn open(&self, address: std::net::SocketAddr) -> Result<Endpoint, Fault> {
-        let builder = Endpoint::builder();
-        let builder = match &self.protection {
-            Protection::Undecided => builder,
-            Protection::Plain => builder.plain(),
-            Protection::By(pair) => builder.secure(Security::new(pair.clone(), self.trusts.clone())),
+        let builder = self.builder.clone();
+        let builder = match &self.key {
+            None => builder,
+            Some(key) => builder.secure(Security::new(key.clone(), self.trusts.clone())),
         };
-        Ok(self.settings.iter().fold(builder, |builder, set| set(builder)).bind(address)?)
+        Ok(builder.bind(address)?)
     }
 
-    fn add<T: Clone + Send + Sync + 'static>(&mut self, set: fn(Builder, T) -> Builder, value: T) {
-        self.settings.push(Box::new(move |builder| set(builder, value.clone())));
+    fn set<T>(&mut self, set: impl FnOnce(Builder, T) -> Builder, value: T) {
+        self.builder = set(std::mem::take(&mut self.builder), value);
     }
 }
 
@@ -98,7 +85,8 @@ pub extern "C" fn farhaul_options_plain(
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
     change(options, "options", error, |options| {
-        options.protection = Protection::Plain;
+        options.builder = std::mem::take(&mut options.builder).plain();
+        options.key = None;
         Ok(())
     })
 }
@@ -111,7 +99,7 @@ pub extern "C" fn farhaul_options_identity(
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
     change(options, "options", error, |options| {
-        options.protection = Protection::By(need(key, "key")?.pair.clone());
+        options.key = Some(need(key, "key")?.pair.clone());
         Ok(())
     })
 }
@@ -161,7 +149,7 @@ pub unsafe extern "C" fn farhaul_options_set_protocol(
         // SAFETY: the caller gives texts as documented.
         let name = unsafe { argument::words(name, "name") }?;
         let protocol: Protocol = name.parse().map_err(|error| Fault::invalid(format!("the protocol: {error}")))?;
-        options.add(Builder::protocol, protocol);
+        options.set(Builder::protocol, protocol);
         Ok(())
     })
 }
@@ -176,7 +164,7 @@ pub unsafe extern "C" fn farhaul_options_set_controller(
     change(options, "options", error, |options| {
         // SAFETY: the caller gives texts as documented.
         let name = unsafe { argument::words(name, "name") }?;
-        options.add(Builder::controller, name.to_owned());
+        options.set(Builder::controller, name.to_owned());
         Ok(())
     })
 }
@@ -192,7 +180,7 @@ pub extern "C" fn farhaul_options_set_max_rate(
         if bits_per_second == 0 {
             return Err(Fault::invalid("a rate must be above zero"));
         }
-        options.add(Builder::max_rate, Rate::from_bits_per_second(bits_per_second));
+        options.set(Builder::max_rate, Rate::from_bits_per_second(bits_per_second));
         Ok(())
     })
 }
@@ -214,7 +202,7 @@ pub extern "C" fn farhaul_options_set_time(
             FARHAUL_TIME_KEEP_ALIVE => Builder::keep_alive,
             _ => return Err(Fault::invalid(format!("{time} is none of FARHAUL_TIME_…"))),
         };
-        options.add(set, millis(milliseconds));
+        options.set(set, millis(milliseconds));
         Ok(())
     })
 }
@@ -231,12 +219,12 @@ pub extern "C" fn farhaul_options_set_size(
         let too_large = |_| Fault::invalid(format!("{value} is too large for this setting"));
         let count = usize::try_from(value).map_err(too_large);
         match size {
-            FARHAUL_SIZE_PACKET => options.add(Builder::mss, u32::try_from(value).map_err(too_large)?),
-            FARHAUL_SIZE_SEND_BUFFER => options.add(Builder::send_buffer, value),
-            FARHAUL_SIZE_RECV_BUFFER => options.add(Builder::recv_buffer, value),
-            FARHAUL_SIZE_UDP_RECV_BUFFER => options.add(Builder::udp_recv_buffer, count?),
-            FARHAUL_SIZE_BACKLOG => options.add(Builder::backlog, count?),
-            FARHAUL_SIZE_CONNECTIONS => options.add(Builder::max_connections, count?),
+            FARHAUL_SIZE_PACKET => options.set(Builder::mss, u32::try_from(value).map_err(too_large)?),
+            FARHAUL_SIZE_SEND_BUFFER => options.set(Builder::send_buffer, value),
+            FARHAUL_SIZE_RECV_BUFFER => options.set(Builder::recv_buffer, value),
+            FARHAUL_SIZE_UDP_RECV_BUFFER => options.set(Builder::udp_recv_buffer, count?),
+            FARHAUL_SIZE_BACKLOG => options.set(Builder::backlog, count?),
+            FARHAUL_SIZE_CONNECTIONS => options.set(Builder::max_connections, count?),
             _ => return Err(Fault::invalid(format!("{size} is none of FARHAUL_SIZE_…"))),
         }
         Ok(())

@@ -60,6 +60,7 @@ pub const UDP_RECV_BUFFER: usize = 32 << 20;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Clone)]
 #[must_use = "a builder opens nothing until `bind`"]
 pub struct Builder {
     protocol: Protocol,
@@ -74,12 +75,14 @@ pub struct Builder {
 }
 
 /// The protection of a port's connections, which a user must choose.
+#[derive(Clone)]
 enum Protected {
     No,
     By(Security),
 }
 
 /// The origin of controllers.
+#[derive(Clone)]
 enum Choice {
     /// The protocol's.
     Default,
