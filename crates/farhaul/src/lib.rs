@@ -90,6 +90,23 @@ mod stream;
 #[cfg(feature = "tokio")]
 mod tasks;
 
+/// Congestion controllers: what a controller of a program hears and sets, and the names of those that exist.
+pub mod cc {
+    pub use farhaul_cc::{
+        AckEvent, Control, Controller, ControllerFailure, ControllerFault, CustomMessage, DataPacket, DeliveryEvent,
+        DeliverySample, KnownPath, LossEvent, LostFlight, Path, RateSample, ReceivedEvent, Registration,
+        RegistrationError, SentEvent, Spec, SpecError, TimeoutEvent, options, registry,
+    };
+}
+
+/// Times, rates, sizes and numbers of packets.
+pub mod units {
+    pub use farhaul_units::{
+        AckNo, ByteSize, Duration, Instant, MsgNo, Network, PacketRate, ParseNetworkError, ParseQuantityError, Rate,
+        SendPeriod, SeqNo, SeqRange,
+    };
+}
+
 pub use builder::{Builder, UDP_RECV_BUFFER};
 pub use canceller::Canceller;
 pub use code::{Code, Owner};
@@ -98,10 +115,8 @@ pub use control_stream::{CeilingFigures, ControlStream};
 pub use driver::wait_idle;
 pub use endpoint::{ConnectOptions, Endpoint, WeakEndpoint};
 pub use error::{ControllerError, Error};
-pub use farhaul_cc as cc;
 pub use farhaul_proto::{ConnectError, ConnectionLost, MinProgress, PathMemory, PeerIncompatible, Stats, Totals};
 pub use farhaul_protocols::{Protocol, registry};
-pub use farhaul_units as units;
 pub use farhaul_units::Rate;
 pub use kind::ConnectionKind;
 pub use listener::Listener;
