@@ -9,6 +9,7 @@ mod controllers;
 mod custom;
 mod ends;
 mod freed;
+mod handles;
 mod leaving;
 mod plain_clients;
 mod probe;
