@@ -87,6 +87,7 @@ impl Connection {
     ///
     /// # Errors
     /// The connection was lost before, or a canceller ended the call.
+    #[doc(hidden)] // For the protocols of this workspace, whose dialogues end by a last word of the peer.
     pub fn wait_until_closed(&self) -> Result<(), Error> {
         self.port.driver.wait_for(WaitPlace::Settle(self.id), self.flags(), None, self.is_finished())
     }
@@ -115,6 +116,7 @@ impl Connection {
     ///
     /// If the peer has acknowledged everything that was written, it reads to the end of the stream, as after
     /// [`finish`](Connection::finish). Otherwise data is lost, and the call is an [`abort`](Connection::abort).
+    #[doc(hidden)] // For the protocols of this workspace, whose last word everybody has already.
     pub fn close(&self) {
         self.command(|core, now| core.transport.close(now, self.id));
     }
@@ -339,6 +341,7 @@ impl Connection {
 
     /// Tells the peer that this side cannot store its data (UDT's error signal). libudt uses the code 4000, and its sender
     /// notes it once. A sender of this library gives its connection up unless the peer goes on reading soon.
+    #[doc(hidden)] // For the interface of libudt. Streams do it in `recv_file`.
     pub fn signal_error(&self, code: u32) {
         self.command(|core, _| core.transport.signal_error(self.id, code));
     }

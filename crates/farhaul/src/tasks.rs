@@ -47,11 +47,6 @@ macro_rules! connection_of_tasks {
                 finish(&self.inner).await
             }
 
-            /// Ends the connection at once, without waiting: see [`Connection::close`](crate::Connection::close).
-            pub fn close(&self) {
-                self.inner.close();
-            }
-
             /// Ends the connection at once, because this side cannot go on. The peer does not take its data for the
             /// whole stream: see [`Connection::abort`](crate::Connection::abort).
             pub fn abort(&self) {
