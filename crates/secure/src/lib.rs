@@ -33,10 +33,7 @@ pub use host_trust::{FirstContact, HostTrust};
 pub use identity::{IdentityError, KeyPair};
 pub use key_log::SecretLog;
 pub use known_hosts::{Known, KnownHosts, LineError, LineFault};
-pub use provider::{Choices, Cipher, Tls, TlsError};
+pub use provider::{ALPN, Choices, Cipher, Tls, TlsError};
 pub use public_key::{PublicKey, PublicKeyError};
 pub use sealer::Sealer;
 pub use trust::{AcceptAll, Pinned, Trust};
-
-/// The protocol name in the handshake. A peer with another one is refused.
-pub const ALPN: &[u8] = b"farhaul/1";

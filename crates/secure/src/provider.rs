@@ -13,13 +13,15 @@ use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage, 
 use rustls::version::TLS13;
 use rustls::{ClientConfig, NoKeyLog, ServerConfig, SupportedCipherSuite, Tls13CipherSuite};
 
-use crate::ALPN;
 use crate::handshake::{TlsHandshake, cipher_name, failure, group_name};
 use crate::identity::KeyPair;
 use crate::key_log::{Lines, SecretLog};
 use crate::packet_key::keys;
 use crate::trust::Trust;
 use crate::verifier::Verifier;
+
+/// The protocol name in the handshake. A peer with another one is refused.
+pub const ALPN: &[u8] = b"farhaul/1";
 
 /// The cipher of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
