@@ -15,7 +15,7 @@ use farhaul_udp::WeakWaker;
 pub struct Canceller {
     flag: Arc<CancelFlag>,
     notice: Arc<AtomicBool>,
-    driver: WeakWaker,
+    waker: WeakWaker,
 }
 
 /// Whether calls must end, in the lowest bit, and the number of cancellations, in the others.
@@ -57,8 +57,8 @@ impl CancelFlag {
 }
 
 impl Canceller {
-    pub(crate) fn new(flag: &Arc<CancelFlag>, (notice, driver): (Arc<AtomicBool>, WeakWaker)) -> Self {
-        Self { flag: Arc::clone(flag), notice, driver }
+    pub(crate) fn new(flag: &Arc<CancelFlag>, (notice, waker): (Arc<AtomicBool>, WeakWaker)) -> Self {
+        Self { flag: Arc::clone(flag), notice, waker }
     }
 
     /// Ends the calls, now and until [`reset`](Canceller::reset).
@@ -67,7 +67,7 @@ impl Canceller {
     pub fn cancel(&self) {
         self.flag.raise();
         self.notice.store(true, Ordering::Release);
-        self.driver.wake();
+        self.waker.wake();
     }
 
     /// Lets calls wait again. A thread that was waiting at the time of the cancellation still gets
@@ -79,7 +79,7 @@ impl Canceller {
 
     /// Whether the port is open, so that there may be calls to end.
     pub fn is_port_open(&self) -> bool {
-        self.driver.is_alive()
+        self.waker.is_alive()
     }
 
     /// Whether it was cancelled and not reset since.

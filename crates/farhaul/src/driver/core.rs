@@ -54,7 +54,7 @@ pub(crate) struct Core<T> {
     /// Answers measured streams, if the port does.
     pub(crate) answering: Option<Answering>,
     pub(super) timeline: Timeline,
-    pub(super) driver: DriverThread,
+    pub(super) thread: DriverThread,
     /// The last handle is gone. The driver thread closes connections and ends.
     pub(super) departing: bool,
     pub(super) wakeups: Wakeups,
@@ -125,7 +125,7 @@ impl<T: Streams + Channels> Core<T> {
             channel_requests: None,
             answering: None,
             timeline: Timeline::default(),
-            driver: DriverThread::Awake,
+            thread: DriverThread::Awake,
             departing: false,
             wakeups: Wakeups::default(),
             wake_coalescing: WakeCoalescing::default(),

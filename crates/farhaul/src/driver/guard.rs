@@ -36,7 +36,7 @@ pub(crate) struct Shared<T> {
     queue: Mutex<()>,
     /// Sessions with original programs send from it as well.
     pub(crate) socket: Arc<UdpSocket>,
-    pub(super) driver: Waker,
+    pub(super) waker: Waker,
     pub(super) clock: Clock,
     /// Set by cancellers. The driver thread then wakes all waiters.
     cancelled: Arc<AtomicBool>,
@@ -79,14 +79,14 @@ impl Rest {
 }
 
 impl<T: Streams + Channels> Shared<T> {
-    pub(super) fn new(transport: T, socket: UdpSocket, channels: Option<ChannelPort>, driver: Waker) -> Self {
+    pub(super) fn new(transport: T, socket: UdpSocket, channels: Option<ChannelPort>, waker: Waker) -> Self {
         let mut core = Core::new(transport);
         core.channel_requests = channels.map(RequestQueue::new);
         Self {
             core: Mutex::new(core),
             queue: Mutex::new(()),
             socket: Arc::new(socket),
-            driver,
+            waker,
             clock: Clock::start(),
             cancelled: Arc::new(AtomicBool::new(false)),
             departure: OnceLock::new(),
@@ -121,7 +121,7 @@ impl<T: Streams + Channels> Shared<T> {
 
     /// The endpoint-wide notice and the thread to wake, for a canceller.
     pub(crate) fn cancellation(&self) -> (Arc<AtomicBool>, WeakWaker) {
-        (Arc::clone(&self.cancelled), self.driver.downgrade())
+        (Arc::clone(&self.cancelled), self.waker.downgrade())
     }
 
     /// The instant that is `timeout` from now.
@@ -137,7 +137,7 @@ impl<T: Streams + Channels> Shared<T> {
         let place = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let mut core = self.core.lock().map_err(|_| Error::DriverStopped)?;
         drop(place);
-        let due = match core.driver {
+        let due = match core.thread {
             DriverThread::Gone => return Err(Error::DriverStopped),
             DriverThread::Asleep(due) => due,
             DriverThread::Awake => None,
@@ -255,7 +255,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
     /// Starts the driver thread's access: wakes the waiters of due alarms and serves cancellers. `is_streaming` says
     /// whether the thread returned by itself, at once or after a sleep.
     pub(super) fn begin_as_driver(&mut self, is_streaming: bool) {
-        self.driver = DriverThread::Awake;
+        self.thread = DriverThread::Awake;
         self.wake_coalescing.set_streaming(is_streaming);
         let now = self.now;
         self.wake_alarms(now);
@@ -289,7 +289,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         if let (Some(channels), Some(queue)) = (channels, &mut self.channel_requests) {
             channels.take(queue);
         }
-        self.driver = DriverThread::Asleep(next);
+        self.thread = DriverThread::Asleep(next);
         // Later datagrams wait a little, so that they leave together.
         let next = if state == QueueState::Drained { next.map(|next| next.max(self.now + GATHER)) } else { next };
         // The access itself took time, so the rest until the deadline counts from its end.
@@ -332,13 +332,13 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
     /// [`settle`](Self::settle) for other threads than the driver thread. Returns whether to wake that one.
     fn settle_for_driver(&mut self) -> bool {
         let (state, next) = self.settle();
-        let DriverThread::Asleep(until) = self.driver else { return false };
+        let DriverThread::Asleep(until) = self.thread else { return false };
         // Only the driver thread watches a blocked socket, and only it has the channels.
         let must_wake = earliest(until, next) != until
             || state == QueueState::Blocked
             || self.channel_requests.as_ref().is_some_and(RequestQueue::is_waiting);
         if must_wake {
-            self.driver = DriverThread::Awake;
+            self.thread = DriverThread::Awake;
         }
         must_wake
     }
@@ -346,16 +346,16 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
     /// Ends the access and sleeps until `place` is woken or `timeout` has passed.
     fn sleep(mut self, place: WaitPlace, timeout: Option<Duration>) -> Result<(), Error> {
         let ticket = self.wait_queue(place).ok_or(Error::Finished)?.join();
-        let mut wake_driver = self.settle_for_driver();
+        let mut wakes_thread = self.settle_for_driver();
         self.wakeups.deliver_to_threads();
         if self.wakeups.has_tasks() {
             // Foreign code must not run under the lock, so the driver thread wakes the tasks.
-            self.driver = DriverThread::Awake;
-            wake_driver = true;
+            self.thread = DriverThread::Awake;
+            wakes_thread = true;
         }
         let Some(mut core) = self.core.take() else { return Ok(()) };
-        if wake_driver {
-            self.shared.driver.wake();
+        if wakes_thread {
+            self.shared.waker.wake();
         }
         // Settling may have caused the event that the caller waits for.
         if !core.wait_queue(place).is_some_and(|queue| queue.woken_since(&ticket)) {
@@ -396,11 +396,11 @@ impl<T: Streams + Channels> Drop for EndpointGuard<'_, T> {
         if std::thread::panicking() {
             // The lock is poisoned now. The driver thread notices it and wakes all waiters.
             self.core = None;
-            self.shared.driver.wake();
+            self.shared.waker.wake();
             return;
         }
         if self.settle_for_driver() {
-            self.shared.driver.wake();
+            self.shared.waker.wake();
         }
         self.end();
     }

@@ -96,11 +96,11 @@ impl<T: Streams + Channels + Send + 'static> Deref for Driver<T> {
 impl<T: Streams + Channels + Send + 'static> Drop for Driver<T> {
     fn drop(&mut self) {
         let mut core = self.shared.core_even_if_poisoned();
-        if core.driver != DriverThread::Gone {
+        if core.thread != DriverThread::Gone {
             self.shared.depart();
             core.departing = true;
             drop(core);
-            self.shared.driver.wake();
+            self.shared.waker.wake();
         }
     }
 }
@@ -111,7 +111,7 @@ struct LastAct<'a, T: Streams + Channels>(&'a Shared<T>);
 impl<T: Streams + Channels> Drop for LastAct<'_, T> {
     fn drop(&mut self) {
         let mut core = self.0.core_even_if_poisoned();
-        core.driver = DriverThread::Gone;
+        core.thread = DriverThread::Gone;
         core.wake_all();
         core.end_closing();
         let wakeups = std::mem::take(&mut core.wakeups);
