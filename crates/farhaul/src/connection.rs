@@ -89,7 +89,7 @@ impl Connection {
     /// The connection was lost before, or a canceller ended the call.
     #[doc(hidden)] // For the protocols of this workspace, whose dialogues end by a last word of the peer.
     pub fn wait_until_closed(&self) -> Result<(), Error> {
-        self.port.driver.wait_for(WaitPlace::Settle(self.id), self.flags(), None, self.is_finished())
+        self.port.driver.wait_for(WaitPlace::Change(self.id), self.flags(), None, self.is_finished())
     }
 
     /// How the connection has ended; `None` while it goes on. [`ConnectionLost::ClosedLocally`] if this side finished or
@@ -336,7 +336,7 @@ impl Connection {
     pub(crate) fn wait_until_connected(&self, mut reaching: Reaching) -> Result<(), Error> {
         let id = self.id;
         let look = |core: &mut Core<_>, now| reaching.look(core, now, id);
-        self.port.driver.wait_for(WaitPlace::Settle(id), self.flags(), None, look)
+        self.port.driver.wait_for(WaitPlace::Change(id), self.flags(), None, look)
     }
 
     /// Tells the peer that this side cannot store its data (UDT's error signal). libudt uses the code 4000, and its sender
@@ -385,7 +385,7 @@ impl Connection {
         Ok(self.under_lock(|core, now| core.transport.finish_sending(now, self.id))??)
     }
 
-    /// Whether the peer acknowledged everything up to the end of this side's direction: an attempt for [`WaitPlace::Settle`].
+    /// Whether the peer acknowledged everything up to the end of this side's direction: an attempt for [`WaitPlace::Change`].
     #[cfg(feature = "tokio")]
     pub(crate) fn is_sent(&self) -> impl Attempt<()> {
         let (id, mut finished) = (self.id, self.is_finished());
@@ -395,7 +395,7 @@ impl Connection {
         }
     }
 
-    /// Whether the peer acknowledged everything: an attempt for [`WaitPlace::Settle`].
+    /// Whether the peer acknowledged everything: an attempt for [`WaitPlace::Change`].
     pub(crate) fn is_finished(&self) -> impl Attempt<()> {
         let id = self.id;
         move |core: &mut Core<_>, _| {

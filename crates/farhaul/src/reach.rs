@@ -77,7 +77,7 @@ impl Reaching {
         Self { peer, begun: now, next: now + first, probe: None, reports }
     }
 
-    /// Whether the connection is established. An attempt for [`WaitPlace::Settle`](crate::driver::WaitPlace::Settle).
+    /// Whether the connection is established. An attempt for [`WaitPlace::Change`](crate::driver::WaitPlace::Change).
     pub(crate) fn look<T: Streams + Channels>(
         &mut self,
         core: &mut Core<T>,

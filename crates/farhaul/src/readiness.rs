@@ -106,7 +106,7 @@ impl Watched {
             Self::Connection(id) => [
                 Some((WaitPlace::Read(id), readiness.readable)),
                 Some((WaitPlace::Write(id), readiness.writable)),
-                Some((WaitPlace::Settle(id), readiness.ended)),
+                Some((WaitPlace::Change(id), readiness.ended)),
             ],
             Self::Listener => [Some((WaitPlace::Accept, readiness.readable)), None, None],
         }

@@ -94,5 +94,5 @@ connection_of_tasks!(AsyncMessageSocket, MessageSocket);
 
 async fn finish(connection: &Connection) -> Result<(), Error> {
     connection.begin_to_finish()?;
-    connection.wait(WaitPlace::Settle(connection.id()), connection.is_finished()).await
+    connection.wait(WaitPlace::Change(connection.id()), connection.is_finished()).await
 }

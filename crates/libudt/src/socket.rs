@@ -79,7 +79,7 @@ pub(crate) struct Socket {
     pub(crate) complaints_told: AtomicU64,
     trace: Mutex<Trace>,
     /// Whether the connection has what belongs to this socket alone.
-    settled: AtomicBool,
+    set_up: AtomicBool,
     /// The program's controller, once the connection has it.
     pub(crate) installed: Mutex<Option<Object>>,
 }
@@ -110,7 +110,7 @@ impl Socket {
             blocked: Blocked::default(),
             complaints_told: AtomicU64::new(0),
             trace: Mutex::default(),
-            settled: AtomicBool::new(false),
+            set_up: AtomicBool::new(false),
             installed: Mutex::default(),
         }
     }
@@ -146,8 +146,8 @@ impl Socket {
     }
 
     /// Whether its connection was seen established, and has what belongs to this socket.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.settled.load(Ordering::Acquire)
+    pub(crate) fn is_set_up(&self) -> bool {
+        self.set_up.load(Ordering::Acquire)
     }
 
     // ---- bind ----
@@ -193,7 +193,7 @@ impl Socket {
         match link.connection().readiness() {
             Ok(now) if now.ended => State::Broken,
             Ok(now) if now.connected => {
-                self.settle(link);
+                self.set_up(link);
                 State::Connected
             }
             Ok(_) => State::Connecting,

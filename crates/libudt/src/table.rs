@@ -67,7 +67,7 @@ pub(crate) fn add(make: impl FnOnce(i32) -> Socket) -> Arc<Socket> {
 /// [`Code::InvalidSocket`]: there is no such socket. As for [`Socket::accept`].
 pub(crate) fn accept(id: i32) -> Result<Arc<Socket>> {
     let accepted = add(find(id)?.accept()?);
-    accepted.settle(&*accepted.link()?);
+    accepted.set_up(&*accepted.link()?);
     Ok(accepted)
 }
 

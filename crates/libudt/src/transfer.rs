@@ -161,7 +161,7 @@ impl Socket {
             return Err(otherwise.into());
         }
         let link = self.link()?;
-        if !self.is_settled() {
+        if !self.is_set_up() {
             match self.state() {
                 State::Connected | State::Broken => {}
                 _ => return Err(Code::NotConnected.into()),

@@ -27,7 +27,7 @@ pub(crate) enum WaitPlace {
     /// There is room to write.
     Write(ConnectionId),
     /// The connection is established, finished or lost.
-    Settle(ConnectionId),
+    Change(ConnectionId),
     /// A peer connected.
     Accept,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Core<T> {
     pub(super) wake_coalescing: WakeCoalescing,
     accepting: Accepting,
     slots: Vec<Option<Slot>>,
-    /// Times at which the waiters for a connection to settle check again, even without an event.
+    /// Times at which the waiters for a change of a connection check again, even without an event.
     alarms: BTreeSet<(Instant, ConnectionId)>,
     /// Connections without handles that still deliver their data.
     lingering: Lingering,
@@ -89,7 +89,7 @@ struct Slot {
     handle: Handle,
     readable: WaitQueue,
     writable: WaitQueue,
-    settled: WaitQueue,
+    changed: WaitQueue,
     /// The time of its alarm.
     alarm: Option<Instant>,
 }
@@ -285,12 +285,12 @@ impl<T: Streams + Channels> Core<T> {
         match place {
             WaitPlace::Read(id) => Some(&mut find(&mut self.slots, id)?.readable),
             WaitPlace::Write(id) => Some(&mut find(&mut self.slots, id)?.writable),
-            WaitPlace::Settle(id) => Some(&mut find(&mut self.slots, id)?.settled),
+            WaitPlace::Change(id) => Some(&mut find(&mut self.slots, id)?.changed),
             WaitPlace::Accept => Some(&mut self.accepting.waiters),
         }
     }
 
-    /// Has the waiters for the connection to settle check again at `time`, unless it settles before.
+    /// Has the waiters for a change of the connection check again at `time`, unless it changes before.
     pub(crate) fn look_again_at(&mut self, time: Instant, id: ConnectionId) {
         if let Some(slot) = find(&mut self.slots, id) {
             slot.silence(&mut self.alarms);
@@ -311,7 +311,7 @@ impl<T: Streams + Channels> Core<T> {
                 && let Some(slot) = find(&mut self.slots, id)
             {
                 slot.alarm = None;
-                slot.settled.wake(&mut self.wakeups);
+                slot.changed.wake(&mut self.wakeups);
             }
         }
     }
@@ -379,16 +379,16 @@ impl<T: Streams + Channels> Core<T> {
             Event::Connected(_) => {
                 slot.status.connected = true;
                 slot.silence(&mut self.alarms);
-                slot.settled.wake(&mut self.wakeups);
+                slot.changed.wake(&mut self.wakeups);
             }
             Event::SendingFinished(_) => {
                 slot.status.sent = true;
-                slot.settled.wake(&mut self.wakeups);
+                slot.changed.wake(&mut self.wakeups);
             }
             Event::Finished(_) => {
                 slot.status.finished = true;
                 self.leaving.push_back(id);
-                slot.settled.wake(&mut self.wakeups);
+                slot.changed.wake(&mut self.wakeups);
             }
             Event::Closed(_, reason) => {
                 slot.status.lost = Some(reason);
@@ -405,9 +405,9 @@ impl<T: Streams + Channels> Core<T> {
         if self.slots.len() <= id.slot() {
             self.slots.resize_with(id.slot() + 1, || None);
         }
-        let (readable, writable, settled) = (WaitQueue::default(), WaitQueue::default(), WaitQueue::default());
+        let (readable, writable, changed) = (WaitQueue::default(), WaitQueue::default(), WaitQueue::default());
         self.slots[id.slot()] =
-            Some(Slot { id, status, handle: Handle::Held, readable, writable, settled, alarm: None });
+            Some(Slot { id, status, handle: Handle::Held, readable, writable, changed, alarm: None });
     }
 }
 
@@ -428,7 +428,7 @@ impl Slot {
     fn wake_all(&mut self, wakeups: &mut Wakeups) {
         self.readable.wake(wakeups);
         self.writable.wake(wakeups);
-        self.settled.wake(wakeups);
+        self.changed.wake(wakeups);
     }
 }
 

@@ -282,7 +282,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
 
     /// Ends the driver thread's access. Returns its rest until the next one. `channels` take the requests for them.
     pub(super) fn end_and_sleep(mut self, channels: Option<&mut ChannelSockets>) -> Rest {
-        let (state, next) = self.settle();
+        let (state, next) = self.advance();
         let now = self.now;
         self.wake_readers(now);
         let holds_readers = self.wake_coalescing.is_holding();
@@ -309,7 +309,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
     }
 
     /// Follows the contract of a transport after any input or command: send, take events, read the deadline.
-    fn settle(&mut self) -> (QueueState, Option<Instant>) {
+    fn advance(&mut self) -> (QueueState, Option<Instant>) {
         let (shared, now) = (self.shared, self.now);
         let core = &mut **self;
         let state = core.transmit_queue.transmit(now, &mut core.transport, |train| shared.send(train));
@@ -329,9 +329,9 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         (state, next)
     }
 
-    /// [`settle`](Self::settle) for other threads than the driver thread. Returns whether to wake that one.
-    fn settle_for_driver(&mut self) -> bool {
-        let (state, next) = self.settle();
+    /// [`advance`](Self::advance) for other threads than the driver thread. Returns whether to wake that one.
+    fn advance_for_thread(&mut self) -> bool {
+        let (state, next) = self.advance();
         let DriverThread::Asleep(until) = self.thread else { return false };
         // Only the driver thread watches a blocked socket, and only it has the channels.
         let must_wake = earliest(until, next) != until
@@ -346,7 +346,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
     /// Ends the access and sleeps until `place` is woken or `timeout` has passed.
     fn sleep(mut self, place: WaitPlace, timeout: Option<Duration>) -> Result<(), Error> {
         let ticket = self.wait_queue(place).ok_or(Error::Finished)?.join();
-        let mut wakes_thread = self.settle_for_driver();
+        let mut wakes_thread = self.advance_for_thread();
         self.wakeups.deliver_to_threads();
         if self.wakeups.has_tasks() {
             // Foreign code must not run under the lock, so the driver thread wakes the tasks.
@@ -357,7 +357,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         if wakes_thread {
             self.shared.waker.wake();
         }
-        // Settling may have caused the event that the caller waits for.
+        // Advancing may have caused the event that the caller waits for.
         if !core.wait_queue(place).is_some_and(|queue| queue.woken_since(&ticket)) {
             core = match timeout {
                 None => ticket.condvar.wait(core).map_err(|_| Error::DriverStopped)?,
@@ -399,7 +399,7 @@ impl<T: Streams + Channels> Drop for EndpointGuard<'_, T> {
             self.shared.waker.wake();
             return;
         }
-        if self.settle_for_driver() {
+        if self.advance_for_thread() {
             self.shared.waker.wake();
         }
         self.end();

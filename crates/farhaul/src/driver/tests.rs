@@ -204,20 +204,20 @@ fn a_transport_without_channels_leaves_tcp_to_others() {
 }
 
 #[test]
-fn an_alarm_wakes_a_thread_that_waits_for_a_connection_to_settle() {
+fn an_alarm_wakes_a_thread_that_waits_for_a_change() {
     let a = driver(Toy::default());
     a.lock().unwrap().open(ID);
     let mut looks = 0;
-    let settle = |core: &mut Core<Toy>, now| {
+    let look = |core: &mut Core<Toy>, now| {
         looks += 1;
         core.look_again_at(now + Duration::from_millis(1), ID);
         Ok((looks == 4).then_some(()))
     };
-    a.wait_for(WaitPlace::Settle(ID), [&NEVER, &NEVER], None, settle).unwrap();
+    a.wait_for(WaitPlace::Change(ID), [&NEVER, &NEVER], None, look).unwrap();
 }
 
 #[test]
-fn a_connection_that_settled_or_went_has_no_alarm() {
+fn a_connection_that_changed_or_went_has_no_alarm() {
     let mut core = Core::new(Toy::default());
     for end in [Event::Connected(ID), Event::Closed(ID, ConnectionLost::Refused)] {
         core.open(ID);
@@ -391,7 +391,7 @@ fn a_task_is_woken_when_its_condition_comes_true() {
 fn an_abandoned_wait_removes_its_waker() {
     let a = driver(Toy { full: true, ..Toy::default() });
     a.lock().unwrap().open(ID);
-    for place in [WaitPlace::Read(ID), WaitPlace::Write(ID), WaitPlace::Settle(ID), WaitPlace::Accept] {
+    for place in [WaitPlace::Read(ID), WaitPlace::Write(ID), WaitPlace::Change(ID), WaitPlace::Accept] {
         let tasks = || a.lock().unwrap().wait_queue(place).map(|queue| queue.tasks());
         let nothing = |_: &mut Core<Toy>, _| Ok(None::<()>);
         let mut waits: Vec<_> =

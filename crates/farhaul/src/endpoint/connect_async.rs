@@ -61,7 +61,7 @@ impl Endpoint {
         let (connection, mut reaching) = self.begin(to, options)?;
         let id = connection.id();
         let look = |core: &mut Core<_>, now| reaching.look(core, now, id);
-        connection.wait(WaitPlace::Settle(id), look).await?;
+        connection.wait(WaitPlace::Change(id), look).await?;
         Ok(connection)
     }
 }

@@ -48,7 +48,7 @@ enum Shutdown {
 struct Waits {
     read: Registration,
     write: Registration,
-    settle: Registration,
+    change: Registration,
 }
 
 impl From<Stream> for AsyncStream {
@@ -69,7 +69,7 @@ impl Drop for AsyncStream {
         let (connection, id) = (&self.inner, self.inner.id());
         connection.withdraw(WaitPlace::Read(id), &mut self.waits.read);
         connection.withdraw(WaitPlace::Write(id), &mut self.waits.write);
-        connection.withdraw(WaitPlace::Settle(id), &mut self.waits.settle);
+        connection.withdraw(WaitPlace::Change(id), &mut self.waits.change);
     }
 }
 
@@ -134,7 +134,7 @@ impl AsyncWrite for AsyncStream {
         };
         self.shutdown = Some(shutdown);
         let Self { inner: connection, waits, .. } = &mut *self;
-        let (place, wait) = (WaitPlace::Settle(connection.id()), &mut waits.settle);
+        let (place, wait) = (WaitPlace::Change(connection.id()), &mut waits.change);
         let poll = match shutdown {
             Shutdown::Sending => connection.poll(place, cx, wait, connection.is_sent()),
             Shutdown::Both => connection.poll(place, cx, wait, connection.is_finished()),

@@ -40,7 +40,7 @@ impl Socket {
         let Some(link) = begun.filter(|_| options.recv_blocks) else { return Ok(()) };
         let now = wait::until(&mut link.connection().watch(), None, |now| now.connected || now.ended)?;
         if now.connected {
-            self.settle(&link);
+            self.set_up(&link);
             return Ok(());
         }
         let why = link.connection().ending()?.unwrap_or(ConnectionLost::ClosedLocally);
@@ -70,13 +70,13 @@ impl Socket {
 
     /// Gives a connection that is established what belongs to this socket alone: its controller and its cap. Whoever sees
     /// first that it is established calls this, before anything is sent.
-    pub(crate) fn settle(&self, link: &Link) {
-        if self.settled.load(Ordering::Acquire) {
+    pub(crate) fn set_up(&self, link: &Link) {
+        if self.set_up.load(Ordering::Acquire) {
             return;
         }
         // Others wait here until the connection has its controller.
         let mut installed = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.settled.load(Ordering::Acquire) {
+        if self.set_up.load(Ordering::Acquire) {
             return;
         }
         let options = self.options();
@@ -87,7 +87,7 @@ impl Socket {
             let _ = link.connection().set_max_rate(Some(rate));
         }
         *installed = factory.and_then(|factory| controller::install(self.id, link.connection(), &factory));
-        self.settled.store(true, Ordering::Release);
+        self.set_up.store(true, Ordering::Release);
     }
 }
 

@@ -55,7 +55,7 @@ impl Socket {
 
     fn noted(&self, link: &Link, now: Readiness) -> Events {
         if now.connected && !now.ended {
-            self.settle(link);
+            self.set_up(link);
         }
         Events::of_connection(now)
     }

@@ -44,8 +44,8 @@ fn accept(driver: &Driver<Phone>) -> ConnectionId {
 }
 
 /// Waits until a channel is open, or its end is known.
-fn settled(driver: &Driver<Phone>, id: ConnectionId) -> Result<(), ConnectionLost> {
-    let result = driver.wait_for(WaitPlace::Settle(id), [&NEVER, &NEVER], None, |core, _| {
+fn changed(driver: &Driver<Phone>, id: ConnectionId) -> Result<(), ConnectionLost> {
+    let result = driver.wait_for(WaitPlace::Change(id), [&NEVER, &NEVER], None, |core, _| {
         let status = core.status(id).unwrap();
         Ok(status.lost.map(Err).or(status.connected.then_some(Ok(()))))
     });
@@ -57,7 +57,7 @@ fn call_peer(driver: &Driver<Phone>) -> (ConnectionId, TcpStream) {
     let listener = TcpListener::bind(ANY).unwrap();
     let id = connect(driver, listener.local_addr().unwrap());
     let peer = listener.accept().unwrap().0;
-    settled(driver, id).unwrap();
+    changed(driver, id).unwrap();
     (id, peer)
 }
 
@@ -131,7 +131,7 @@ fn ten_megabytes_go_both_ways_in_order_through_small_buffers() {
             finish(&b, id);
         });
         scope.spawn(|| {
-            settled(&a, id).unwrap();
+            changed(&a, id).unwrap();
             write_all(&a, id, &data).unwrap();
         });
         let mut echo = Vec::new();
@@ -172,16 +172,16 @@ fn a_reset_channel_is_no_end_in_order() {
 fn a_port_where_nobody_listens_refuses() {
     let (a, b) = (driver(Phone::default()), driver(Phone::default()));
     let id = connect(&a, b.local_addr());
-    assert_eq!(settled(&a, id), Err(ConnectionLost::Refused));
+    assert_eq!(changed(&a, id), Err(ConnectionLost::Refused));
     b.lock().unwrap().open_acceptor().unwrap();
     let id = connect(&a, b.local_addr());
-    assert_eq!(settled(&a, id), Ok(()));
+    assert_eq!(changed(&a, id), Ok(()));
     let mut guard = b.lock().unwrap();
     let now = guard.now();
     guard.close_acceptor(now);
     drop(guard);
     let id = connect(&a, b.local_addr());
-    assert_eq!(settled(&a, id), Err(ConnectionLost::Refused), "it has stopped listening");
+    assert_eq!(changed(&a, id), Err(ConnectionLost::Refused), "it has stopped listening");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn a_hundred_channels_keep_their_bytes_apart() {
     let ids: Vec<_> = (0..100).map(|_| connect(&a, b.local_addr())).collect();
     let words: Vec<_> = (0..ids.len()).map(|number| pattern(1_000 + number)).collect();
     for (&id, words) in ids.iter().zip(&words) {
-        settled(&a, id).unwrap();
+        changed(&a, id).unwrap();
         write_all(&a, id, words).unwrap();
     }
     for (&id, words) in ids.iter().zip(&words) {
