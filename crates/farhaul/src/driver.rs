@@ -18,7 +18,7 @@
 //! | access to the lock, and waiting for a condition | `guard.rs`, for tasks `wait.rs` |
 //! | the loop of the driver thread | `threads.rs` |
 //! | connections that finish without a handle | `core.rs`, `lingering.rs` |
-//! | the end of the thread after the last handle | `threads.rs`, `departure.rs` |
+//! | the end of the thread after the last handle | `threads.rs`, `closing.rs` |
 //! | sleeps of the thread to gather datagrams | `receive_coalescing.rs` |
 //! | wake-ups of readers for more than a few packets | `wake_coalescing.rs` |
 //! | datagrams on their way to the socket | `transmit_queue.rs` |
@@ -29,8 +29,8 @@
 //! transport needs only another façade.
 
 pub(crate) mod channels;
+mod closing;
 mod core;
-mod departure;
 mod guard;
 mod lingering;
 mod probes;
@@ -47,8 +47,8 @@ mod wakers;
 
 pub(crate) use self::channels::OtherClient;
 pub(crate) use self::core::{Core, WaitPlace};
-pub(crate) use departure::once_closed;
-pub use departure::wait_idle;
+pub(crate) use closing::once_closed;
+pub use closing::wait_idle;
 pub(crate) use guard::{CancelFlags, EndpointGuard};
 pub(crate) use threads::{Driver, UdpPort};
 #[cfg(any(test, feature = "tokio"))]

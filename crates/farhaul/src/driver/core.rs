@@ -8,7 +8,7 @@ use farhaul_udp::Timeline;
 use farhaul_units::Instant;
 
 use super::channels::{OtherClient, RequestQueue};
-use super::departure::Departure;
+use super::closing::Closing;
 use super::lingering::Lingering;
 use super::probes::Answering;
 use super::transmit_queue::TransmitQueue;
@@ -56,7 +56,7 @@ pub(crate) struct Core<T> {
     pub(super) timeline: Timeline,
     pub(super) thread: DriverThread,
     /// The last handle is gone. The driver thread closes connections and ends.
-    pub(super) departing: bool,
+    pub(super) closing: bool,
     pub(super) wakeups: Wakeups,
     /// Readers that wait for more data of a stream of packets.
     pub(super) wake_coalescing: WakeCoalescing,
@@ -70,7 +70,7 @@ pub(crate) struct Core<T> {
     leaving: VecDeque<ConnectionId>,
     /// Present while such connections exist. [`wait_idle`](super::wait_idle) waits for it, even if a
     /// handle is left.
-    departure: Option<Departure>,
+    closing_connections: Option<Closing>,
 }
 
 /// Connections that peers opened and the application has not accepted yet.
@@ -126,7 +126,7 @@ impl<T: Streams + Channels> Core<T> {
             answering: None,
             timeline: Timeline::default(),
             thread: DriverThread::Awake,
-            departing: false,
+            closing: false,
             wakeups: Wakeups::default(),
             wake_coalescing: WakeCoalescing::default(),
             accepting: Accepting::default(),
@@ -134,7 +134,7 @@ impl<T: Streams + Channels> Core<T> {
             alarms: BTreeSet::new(),
             lingering: Lingering::default(),
             leaving: VecDeque::new(),
-            departure: None,
+            closing_connections: None,
         }
     }
 
@@ -218,9 +218,9 @@ impl<T: Streams + Channels> Core<T> {
             self.leaving.pop_front();
         }
         if self.all_left() {
-            self.departure = None;
+            self.closing_connections = None;
         } else {
-            self.departure.get_or_insert_with(Departure::of_connections);
+            self.closing_connections.get_or_insert_with(Closing::of_connections);
         }
     }
 
@@ -229,7 +229,7 @@ impl<T: Streams + Channels> Core<T> {
         self.channel_requests = None;
         self.leaving.clear();
         self.lingering = Lingering::default();
-        self.departure = None;
+        self.closing_connections = None;
     }
 
     /// Lets peers connect. The transport limits the connections that wait to be accepted.

@@ -12,8 +12,8 @@ use farhaul_udp::{BufferReport, Clock, SendStatus, UdpSocket, Waker, Wall, WeakW
 use farhaul_units::Instant;
 
 use super::channels::{ChannelPort, ChannelSockets, RequestQueue};
+use super::closing::Closing;
 use super::core::{Core, DriverThread, WaitPlace};
-use super::departure::Departure;
 use super::transmit_queue::QueueState;
 use super::wakers::Registration;
 use crate::canceller::CancelFlag;
@@ -40,9 +40,9 @@ pub(crate) struct Shared<T> {
     pub(super) clock: Clock,
     /// Set by cancellers. The driver thread then wakes all waiters.
     cancelled: Arc<AtomicBool>,
-    /// Set once the last handle is gone. The drop of the last share closes the port, and then this departure ends.
+    /// Set once the last handle is gone. The drop of the last share closes the port, and then this close ends.
     /// Fields are dropped in this order.
-    departure: OnceLock<Departure>,
+    closing: OnceLock<Closing>,
 }
 
 /// The flags that end a caller's wait: its own and that of its endpoint.
@@ -89,14 +89,14 @@ impl<T: Streams + Channels> Shared<T> {
             waker,
             clock: Clock::start(),
             cancelled: Arc::new(AtomicBool::new(false)),
-            departure: OnceLock::new(),
+            closing: OnceLock::new(),
         }
     }
 
     /// Notes that the last handle is gone. From now on, [`wait_idle`](super::wait_idle) waits until
     /// the port closes.
-    pub(super) fn depart(&self) {
-        self.departure.get_or_init(|| Departure::of_port(self.local_addr().port()));
+    pub(super) fn begin_to_close(&self) {
+        self.closing.get_or_init(|| Closing::of_port(self.local_addr().port()));
     }
 
     /// The address of the UDP port.
@@ -295,7 +295,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         // The access itself took time, so the rest until the deadline counts from its end.
         let end = self.shared.clock.now();
         let end = self.timeline.at(end, None);
-        let over = self.departing && self.all_left();
+        let over = self.closing && self.all_left();
         self.end();
         let time = next.map(|next| next.saturating_since(end));
         Rest { time, blocked: state == QueueState::Blocked, over, holds_readers }

@@ -12,7 +12,7 @@ use farhaul_proto::{
 use farhaul_udp::Options;
 use farhaul_units::{Duration, Instant};
 
-use super::departure::departing;
+use super::closing::closing_ports;
 use super::*;
 use crate::canceller::{CancelFlag, Canceller};
 use crate::error::Error;
@@ -335,7 +335,7 @@ fn wait_idle_ends_after_the_port_is_closed() {
     drop(driver);
     let gone = share.wait_for(WaitPlace::Accept, [&NEVER, &NEVER], None, |_, _| Ok(None::<()>));
     assert!(matches!(gone, Err(Error::DriverStopped)), "the thread is done");
-    assert!(UdpSocket::bind(address).is_err() && departing() > 0, "but the port is open, so the close is not over");
+    assert!(UdpSocket::bind(address).is_err() && closing_ports() > 0, "but the port is open, so the close is not over");
     drop(share);
     wait_idle();
     UdpSocket::bind(address).unwrap();

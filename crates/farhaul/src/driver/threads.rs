@@ -14,8 +14,8 @@ use farhaul_udp::{BufferKind, Interest, Options, RecvBatch, UdpSocket, Waiter};
 use farhaul_units::Instant;
 
 use super::channels::{ChannelPort, ChannelSockets, SOCKET, open_pair};
+use super::closing::{LONGEST_PORT_CLOSE, once_closed};
 use super::core::{Core, DriverThread};
-use super::departure::{LONGEST_DEPARTURE, once_closed};
 use super::guard::{EndpointGuard, Shared};
 use super::probes::Sender;
 use super::receive_coalescing::ReceiveCoalescing;
@@ -52,7 +52,7 @@ impl<T: Streams + Channels + Send + 'static> Driver<T> {
     /// # Errors
     /// The port cannot be opened, or the system refuses a thread.
     pub(crate) fn start(transport: T, port: impl Into<UdpPort>, options: Options) -> Result<Self, Error> {
-        Self::start_with(transport, port.into(), options, LONGEST_DEPARTURE)
+        Self::start_with(transport, port.into(), options, LONGEST_PORT_CLOSE)
     }
 
     /// The same with a limit of the time that the thread outlives the last handle if peers cannot be told.
@@ -97,8 +97,8 @@ impl<T: Streams + Channels + Send + 'static> Drop for Driver<T> {
     fn drop(&mut self) {
         let mut core = self.shared.core_even_if_poisoned();
         if core.thread != DriverThread::Gone {
-            self.shared.depart();
-            core.departing = true;
+            self.shared.begin_to_close();
+            core.closing = true;
             drop(core);
             self.shared.waker.wake();
         }
@@ -177,7 +177,7 @@ fn run<T: Streams + Channels>(
             guard.hand_in_channels(channels);
         }
         let bytes = hand_in(&mut guard, &mut batch);
-        if guard.departing && *end.get_or_insert(now + linger) <= now {
+        if guard.closing && *end.get_or_insert(now + linger) <= now {
             return;
         }
         // A sleep would add to the delay of a control stream, at either end.

@@ -12,22 +12,22 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// Longest time that a driver thread outlives its last handle. The transport derives the time of the last shutdown from
 /// the RTT. This bound covers a socket that accepts no datagrams.
-pub(super) const LONGEST_DEPARTURE: Duration = LONGEST_CLOSE.saturating_add(GRACE);
+pub(super) const LONGEST_PORT_CLOSE: Duration = LONGEST_CLOSE.saturating_add(GRACE);
 
 /// Longest time that [`wait_idle`] takes.
-const LONGEST_WAIT: Duration = LONGEST_DEPARTURE.saturating_add(GRACE);
+const LONGEST_WAIT: Duration = LONGEST_PORT_CLOSE.saturating_add(GRACE);
 
 /// Ports of this process that are closing connections, and the numbers of those that are about to be closed.
-static DEPARTING: Mutex<Vec<Option<u16>>> = Mutex::new(Vec::new());
+static CLOSING: Mutex<Vec<Option<u16>>> = Mutex::new(Vec::new());
 /// One of them is closed.
-static LEFT: Condvar = Condvar::new();
+static CLOSED: Condvar = Condvar::new();
 
 /// A port that is closing connections, until the peers have been told. Or a port whose last handle is gone, until it is
 /// closed.
 #[derive(Debug)]
-pub(super) struct Departure(Option<u16>);
+pub(super) struct Closing(Option<u16>);
 
-impl Departure {
+impl Closing {
     /// Of a port that closes connections.
     pub(super) fn of_connections() -> Self {
         Self::begin(None)
@@ -39,24 +39,24 @@ impl Departure {
     }
 
     fn begin(port: Option<u16>) -> Self {
-        DEPARTING.lock().unwrap_or_else(PoisonError::into_inner).push(port);
+        CLOSING.lock().unwrap_or_else(PoisonError::into_inner).push(port);
         Self(port)
     }
 }
 
-impl Drop for Departure {
+impl Drop for Closing {
     fn drop(&mut self) {
-        let mut departing = DEPARTING.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = departing.iter().position(|port| *port == self.0);
-        departing.swap_remove(place.expect("each is there until its drop"));
-        LEFT.notify_all();
+        let mut closing = CLOSING.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = closing.iter().position(|port| *port == self.0);
+        closing.swap_remove(place.expect("each is there until its drop"));
+        CLOSED.notify_all();
     }
 }
 
-/// The number of departing ports.
+/// The number of closing ports.
 #[cfg(test)]
-pub(super) fn departing() -> usize {
-    DEPARTING.lock().unwrap_or_else(PoisonError::into_inner).len()
+pub(super) fn closing_ports() -> usize {
+    CLOSING.lock().unwrap_or_else(PoisonError::into_inner).len()
 }
 
 /// Opens a port at `address`. If this process dropped its last handle of such a port before, it waits until that is closed.
@@ -66,9 +66,9 @@ pub(super) fn departing() -> usize {
 pub(crate) fn once_closed<R>(address: SocketAddr, mut open: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     let number = Some(address.port());
     // Asked before the attempt: the port may be closed between a refusal and a later question.
-    let is_departing = DEPARTING.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
+    let is_closing = CLOSING.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
     match open() {
-        Err(error) if is_departing && error.kind() == io::ErrorKind::AddrInUse => {
+        Err(error) if is_closing && error.kind() == io::ErrorKind::AddrInUse => {
             wait_while(|ports| ports.contains(&number));
             open()
         }
@@ -87,12 +87,12 @@ pub(crate) fn once_closed<R>(address: SocketAddr, mut open: impl FnMut() -> io::
 ///
 /// Never waits longer than three seconds. Returns at once if no connection is closing.
 pub fn wait_idle() {
-    wait_while(|departing| !departing.is_empty());
+    wait_while(|closing| !closing.is_empty());
 }
 
 fn wait_while(waits: impl FnMut(&mut Vec<Option<u16>>) -> bool) {
-    let departing = DEPARTING.lock().unwrap_or_else(PoisonError::into_inner);
-    drop(LEFT.wait_timeout_while(departing, LONGEST_WAIT, waits));
+    let closing = CLOSING.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(CLOSED.wait_timeout_while(closing, LONGEST_WAIT, waits));
 }
 
 #[cfg(test)]
@@ -103,8 +103,8 @@ mod tests {
     fn a_port_that_is_closed_just_after_its_number_was_refused_is_opened() {
         // No port that a socket of another test could get from the system.
         let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        let mut departure = Some(Departure::of_port(address.port()));
-        let open = || match departure.take() {
+        let mut closing = Some(Closing::of_port(address.port()));
+        let open = || match closing.take() {
             Some(closed) => {
                 drop(closed);
                 Err(io::ErrorKind::AddrInUse.into())
