@@ -14,6 +14,7 @@ use farhaul_proto::{ConnectionId, ConnectionLost, Endpoint, Stats, Streams};
 use farhaul_units::{Instant, Rate};
 
 use crate::canceller::{CancelFlag, Canceller};
+use crate::connect_attempt::ConnectAttempt;
 use crate::control_stream::ControlStream;
 use crate::driver::{CancelFlags, Core, WaitPlace};
 #[cfg(feature = "tokio")]
@@ -21,7 +22,6 @@ use crate::driver::{Registration, TaskWait};
 use crate::error::{ControllerError, Error};
 use crate::port::{Attempt, Port};
 use crate::randomness;
-use crate::reach::Reaching;
 use crate::readiness::{self, Readiness, Watch};
 use crate::security::Protection;
 
@@ -332,10 +332,10 @@ impl Connection {
         self.port.driver.wait_for(WaitPlace::Write(self.id), self.flags(), self.write_timeout.value(), attempt)
     }
 
-    /// Waits until the connection is established, or `reaching` gives up.
-    pub(crate) fn wait_until_connected(&self, mut reaching: Reaching) -> Result<(), Error> {
+    /// Waits until the connection is established, or `attempt` gives up.
+    pub(crate) fn wait_until_connected(&self, mut attempt: ConnectAttempt) -> Result<(), Error> {
         let id = self.id;
-        let look = |core: &mut Core<_>, now| reaching.look(core, now, id);
+        let look = |core: &mut Core<_>, now| attempt.look(core, now, id);
         self.port.driver.wait_for(WaitPlace::Change(id), self.flags(), None, look)
     }
 

@@ -8,11 +8,11 @@ use farhaul_proto::udt;
 
 use super::Endpoint;
 use crate::addresses::{Attempted, any_port_for, first_that_works, resolve};
+use crate::connect_attempt::{ConnectAttempt, Patience};
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::kind::ConnectionKind;
 use crate::message::MessageSocket;
-use crate::reach::{Patience, Reaching};
 use crate::stream::Stream;
 
 /// How to connect, and what the connection carries: a [`Stream`], or messages ([`MessageSocket`]).
@@ -115,7 +115,7 @@ impl Endpoint {
         &self,
         Attempted { peer, has_alternative }: Attempted,
         options: udt::ConnectOptions,
-    ) -> Result<(Connection, Reaching), Error> {
+    ) -> Result<(Connection, ConnectAttempt), Error> {
         let longest = self.port.connect_timeouts[usize::from(options.rendezvous)];
         let (id, now) = self.port.under_lock(|core, now| {
             let id = core.transport.connect_with(now, peer, options)?;
@@ -128,14 +128,14 @@ impl Endpoint {
             true => Patience::NextAddress,
             false => Patience::of(longest),
         };
-        let reaching = Reaching::begin(peer, now, longest, patience);
-        Ok((Connection::new(Arc::clone(&self.port), id, peer), reaching))
+        let attempt = ConnectAttempt::begin(peer, now, longest, patience);
+        Ok((Connection::new(Arc::clone(&self.port), id, peer), attempt))
     }
 
     /// Connects to one address of a peer.
     fn connect_to(&self, to: Attempted, options: udt::ConnectOptions) -> Result<Connection, Error> {
-        let (connection, reaching) = self.begin(to, options)?;
-        connection.wait_until_connected(reaching)?;
+        let (connection, attempt) = self.begin(to, options)?;
+        connection.wait_until_connected(attempt)?;
         Ok(connection)
     }
 

@@ -58,9 +58,9 @@ impl Endpoint {
     }
 
     async fn connect_to_async(&self, to: Attempted, options: udt::ConnectOptions) -> Result<Connection, Error> {
-        let (connection, mut reaching) = self.begin(to, options)?;
+        let (connection, mut attempt) = self.begin(to, options)?;
         let id = connection.id();
-        let look = |core: &mut Core<_>, now| reaching.look(core, now, id);
+        let look = |core: &mut Core<_>, now| attempt.look(core, now, id);
         connection.wait(WaitPlace::Change(id), look).await?;
         Ok(connection)
     }

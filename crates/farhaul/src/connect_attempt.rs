@@ -56,7 +56,7 @@ impl Patience {
 
 /// A connection attempt in progress, in the view of its waiting caller.
 #[derive(Debug)]
-pub(crate) struct Reaching {
+pub(crate) struct ConnectAttempt {
     peer: SocketAddr,
     begun: Instant,
     /// The next check without an event.
@@ -65,7 +65,7 @@ pub(crate) struct Reaching {
     reports: Reports,
 }
 
-impl Reaching {
+impl ConnectAttempt {
     /// An attempt that started at `now` and may take `longest`.
     pub(crate) fn begin(peer: SocketAddr, now: Instant, longest: Duration, patience: Patience) -> Self {
         let first = match patience {
