@@ -26,7 +26,7 @@ use crate::sockaddr::Family;
 use crate::trace::{Figures, HEADERS, Trace};
 use crate::wait::Blocked;
 
-pub(crate) use link::{Channel, Link};
+pub(crate) use link::{Handle, Link};
 pub(crate) use listening::Listening;
 pub(crate) use looking::Looking;
 

@@ -9,7 +9,7 @@ use farhaul::{Error, MessageSocket, Readiness, SendOptions, Stream};
 use crate::clock;
 use crate::failure::{Code, Result};
 use crate::options::Options;
-use crate::socket::{Channel, Kind, Link, Socket, State};
+use crate::socket::{Handle, Kind, Link, Socket, State};
 
 /// How long a call waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Socket {
     /// signalled an error, which is told once.
     pub(crate) fn send(&self, data: &[u8], patience: Patience) -> Result<usize> {
         let link = self.link_of(Kind::Stream, Code::StreamCallOnMessages)?;
-        let Channel::Stream(stream) = &link.channel else { return Err(Code::StreamCallOnMessages.into()) };
+        let Handle::Stream(stream) = &link.handle else { return Err(Code::StreamCallOnMessages.into()) };
         if data.is_empty() {
             return Ok(0);
         }
@@ -85,7 +85,7 @@ impl Socket {
     /// The socket is for messages, or not connected. The connection is over and everything was read. Nothing has arrived.
     pub(crate) fn recv(&self, out: &mut [u8], patience: Patience) -> Result<usize> {
         let link = self.link_of(Kind::Stream, Code::StreamCallOnMessages)?;
-        let Channel::Stream(stream) = &link.channel else { return Err(Code::StreamCallOnMessages.into()) };
+        let Handle::Stream(stream) = &link.handle else { return Err(Code::StreamCallOnMessages.into()) };
         if out.is_empty() {
             return Ok(0);
         }
@@ -105,7 +105,7 @@ impl Socket {
     /// There is no room.
     pub(crate) fn send_message(&self, message: &[u8], ttl: i32, in_order: bool) -> Result<usize> {
         let link = self.link_of(Kind::Messages, Code::MessageCallOnStream)?;
-        let Channel::Messages(messages) = &link.channel else { return Err(Code::MessageCallOnStream.into()) };
+        let Handle::Messages(messages) = &link.handle else { return Err(Code::MessageCallOnStream.into()) };
         if message.is_empty() {
             return Ok(0);
         }
@@ -133,7 +133,7 @@ impl Socket {
     /// The socket is for streams, or not connected. The connection is over and everything was received. None is complete.
     pub(crate) fn recv_message(&self, out: &mut [u8]) -> Result<usize> {
         let link = self.link_of(Kind::Messages, Code::MessageCallOnStream)?;
-        let Channel::Messages(messages) = &link.channel else { return Err(Code::MessageCallOnStream.into()) };
+        let Handle::Messages(messages) = &link.handle else { return Err(Code::MessageCallOnStream.into()) };
         if out.is_empty() {
             return Ok(0);
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use farhaul::{ConnectOptions, ConnectionLost, Endpoint};
 
-use super::link::{Channel, Link};
+use super::link::{Handle, Link};
 use super::{Kind, Phase, Socket};
 use crate::controller;
 use crate::failure::{Code, Failure, Result};
@@ -33,8 +33,8 @@ impl Socket {
             };
             let endpoint = port.endpoint(&options, None)?;
             let peer = reachable(peer, port.address());
-            let channel = self.begin(&endpoint, peer, options.rendezvous)?;
-            let link = begun.insert(Arc::new(Link { channel, port }));
+            let handle = self.begin(&endpoint, peer, options.rendezvous)?;
+            let link = begun.insert(Arc::new(Link { handle, port }));
             Ok(Phase::Linked(Arc::clone(link)))
         })?;
         let Some(link) = begun.filter(|_| options.recv_blocks) else { return Ok(()) };
@@ -55,15 +55,15 @@ impl Socket {
         })
     }
 
-    fn begin(&self, endpoint: &Endpoint, peer: SocketAddr, rendezvous: bool) -> Result<Channel> {
+    fn begin(&self, endpoint: &Endpoint, peer: SocketAddr, rendezvous: bool) -> Result<Handle> {
         Ok(match (self.kind, rendezvous) {
-            (Kind::Stream, false) => Channel::Stream(endpoint.begin_connect(peer, ConnectOptions::stream())?),
+            (Kind::Stream, false) => Handle::Stream(endpoint.begin_connect(peer, ConnectOptions::stream())?),
             (Kind::Stream, true) => {
-                Channel::Stream(endpoint.begin_connect(peer, ConnectOptions::stream().rendezvous())?)
+                Handle::Stream(endpoint.begin_connect(peer, ConnectOptions::stream().rendezvous())?)
             }
-            (Kind::Messages, false) => Channel::Messages(endpoint.begin_connect(peer, ConnectOptions::messages())?),
+            (Kind::Messages, false) => Handle::Messages(endpoint.begin_connect(peer, ConnectOptions::messages())?),
             (Kind::Messages, true) => {
-                Channel::Messages(endpoint.begin_connect(peer, ConnectOptions::messages().rendezvous())?)
+                Handle::Messages(endpoint.begin_connect(peer, ConnectOptions::messages().rendezvous())?)
             }
         })
     }

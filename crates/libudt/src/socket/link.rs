@@ -9,23 +9,23 @@ use crate::port::Port;
 /// A connection, from the attempt to connect on.
 #[derive(Debug)]
 pub(crate) struct Link {
-    pub(crate) channel: Channel,
+    pub(crate) handle: Handle,
     /// Kept open until the connection has ended.
     pub(crate) port: Arc<Port>,
 }
 
 /// What it carries.
 #[derive(Debug)]
-pub(crate) enum Channel {
+pub(crate) enum Handle {
     Stream(Stream),
     Messages(MessageSocket),
 }
 
 impl Link {
     pub(crate) fn connection(&self) -> &Connection {
-        match &self.channel {
-            Channel::Stream(stream) => stream,
-            Channel::Messages(messages) => messages,
+        match &self.handle {
+            Handle::Stream(stream) => stream,
+            Handle::Messages(messages) => messages,
         }
     }
 }

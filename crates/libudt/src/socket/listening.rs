@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use farhaul::{Listener, MessageSocket, Readiness, Stream, Watch};
 
-use super::link::{Channel, Link};
+use super::link::{Handle, Link};
 use super::{Kind, Phase, Socket};
 use crate::failure::{Code, Result};
 use crate::port::Port;
@@ -47,11 +47,11 @@ impl Listening {
 
     /// The newest connection that waits.
     fn next(&self) -> Result<Option<Link>> {
-        let channel = match &self.listener {
-            Listeners::Streams(listener) => listener.try_accept()?.map(|(stream, _)| Channel::Stream(stream)),
-            Listeners::Messages(listener) => listener.try_accept()?.map(|(messages, _)| Channel::Messages(messages)),
+        let handle = match &self.listener {
+            Listeners::Streams(listener) => listener.try_accept()?.map(|(stream, _)| Handle::Stream(stream)),
+            Listeners::Messages(listener) => listener.try_accept()?.map(|(messages, _)| Handle::Messages(messages)),
         };
-        Ok(channel.map(|channel| Link { channel, port: Arc::clone(&self.port) }))
+        Ok(handle.map(|handle| Link { handle, port: Arc::clone(&self.port) }))
     }
 }
 
