@@ -66,11 +66,11 @@ impl Progress {
 #[derive(Clone)]
 struct Tally {
     clock: Clock,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<CopyState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct CopyState {
     progress: Progress,
     /// Bytes that have moved, those of the dialogue included, and those that the target had.
     moved: u64,
@@ -86,7 +86,7 @@ impl Tally {
 
     fn note(&self, event: &Event<'_>) {
         let mut state = lock(&self.state);
-        let State { progress, moved, kept, failures } = &mut *state;
+        let CopyState { progress, moved, kept, failures } = &mut *state;
         match event {
             Event::Expected { files, bytes } => {
                 (progress.total_files, progress.total_bytes) = (Some(*files), Some(*bytes));

@@ -19,11 +19,11 @@ use crate::report::as_object;
 #[derive(Clone)]
 pub(crate) struct FileRecords {
     clock: Clock,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<RecordsState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct RecordsState {
     /// When the files began that are moving.
     begun: HashMap<Vec<u8>, Instant>,
     ended: Vec<Value>,
@@ -57,7 +57,7 @@ impl FileRecords {
                 state.end(now, path.as_bytes(), "left_out", why(failure));
             }
             // What is there counts anew.
-            Event::Retrying(_) => *state = State::default(),
+            Event::Retrying(_) => *state = RecordsState::default(),
             _ => {}
         }
     }
@@ -69,12 +69,12 @@ impl FileRecords {
     }
 
     /// The content, even after a panic: each record is one value.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RecordsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl RecordsState {
     fn end(&mut self, now: Instant, path: &[u8], status: &str, mut record: Value) {
         let seconds = self.begun.remove(path).map_or(Duration::ZERO, |begun| now.saturating_since(begun));
         record["path"] = escape(path).into();

@@ -30,14 +30,14 @@ use crate::wait::wait;
 pub(crate) struct MessageSocket(OfProcess<Arc<Inner>>);
 
 struct Inner {
-    state: Mutex<State>,
+    state: Mutex<SocketState>,
     /// Messages that had arrived when the connection was finished, and were not received.
     unread: Mutex<VecDeque<Vec<u8>>>,
     peer: String,
 }
 
 /// A connection until this side ends it: then its port, descriptors and thread are free, although the object lives on.
-enum State {
+enum SocketState {
     Open(Connection),
     Ended { stats: Box<ConnectionStats>, is_finished: bool },
 }
@@ -291,7 +291,7 @@ impl ListenerInner {
 impl MessageSocket {
     fn of(py: Python<'_>, connection: Connection) -> Self {
         let peer = detach(py, || connection.peer_addr()).to_string();
-        let state = Mutex::new(State::Open(connection));
+        let state = Mutex::new(SocketState::Open(connection));
         Self(OfProcess::new(Arc::new(Inner { state, unread: Mutex::default(), peer })))
     }
 }
@@ -303,7 +303,7 @@ impl Inner {
     }
 
     fn is_open(&self) -> bool {
-        matches!(&*lock(&self.state), State::Open(_))
+        matches!(&*lock(&self.state), SocketState::Open(_))
     }
 
     /// A handle of the connection, which goes without the interpreter's lock.
@@ -314,16 +314,16 @@ impl Inner {
     /// The same for futures, and for calls without that lock.
     fn waiting(&self) -> Result<AsyncMessageSocket, ConnectionError> {
         match &*lock(&self.state) {
-            State::Open(connection) => Ok(connection.clone().into()),
-            State::Ended { is_finished: true, .. } => Err(ConnectionError::Finished),
-            State::Ended { .. } => Err(ConnectionError::Lost(ConnectionLost::ClosedLocally)),
+            SocketState::Open(connection) => Ok(connection.clone().into()),
+            SocketState::Ended { is_finished: true, .. } => Err(ConnectionError::Finished),
+            SocketState::Ended { .. } => Err(ConnectionError::Lost(ConnectionLost::ClosedLocally)),
         }
     }
 
     fn stats(&self) -> Result<ConnectionStats, ConnectionError> {
         let connection = match &*lock(&self.state) {
-            State::Open(connection) => connection.clone(),
-            State::Ended { stats, .. } => return Ok(**stats),
+            SocketState::Open(connection) => connection.clone(),
+            SocketState::Ended { stats, .. } => return Ok(**stats),
         };
         connection.stats()
     }
@@ -340,7 +340,7 @@ impl Inner {
                 lock(&self.unread).push_back(room[..received.len].to_vec());
             }
         }
-        let ended = State::Ended { stats: Box::new(stats), is_finished };
+        let ended = SocketState::Ended { stats: Box::new(stats), is_finished };
         let open = std::mem::replace(&mut *lock(&self.state), ended);
         // Behind the lock, because it takes that of the port.
         drop(open);

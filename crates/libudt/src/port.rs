@@ -21,11 +21,11 @@ pub(crate) struct Port {
     adopted: Option<RawFd>,
     mss: i32,
     reusable: bool,
-    state: Mutex<State>,
+    state: Mutex<PortState>,
 }
 
 #[derive(Debug)]
-enum State {
+enum PortState {
     /// Bound. Settings that a program may change until it listens or connects are still open.
     Bound(UdpSocket),
     Open(Endpoint),
@@ -76,7 +76,7 @@ impl Port {
 
     fn of_socket(socket: UdpSocket, adopted: Option<RawFd>, options: &Options) -> Result<Arc<Self>> {
         let address = socket.local_addr().map_err(|error| Failure::of_system(Code::NoUdpSocket, &error))?;
-        let state = Mutex::new(State::Bound(socket));
+        let state = Mutex::new(PortState::Bound(socket));
         Ok(Arc::new(Self { address, adopted, mss: options.mss, reusable: options.reuse_address, state }))
     }
 
@@ -96,15 +96,15 @@ impl Port {
     pub(crate) fn endpoint(&self, options: &Options, backlog: Option<usize>) -> Result<Endpoint> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let socket = match &mut *state {
-            State::Open(endpoint) => return Ok(endpoint.clone()),
-            State::Broken => return Err(Code::NoUdpSocket.into()),
-            bound @ State::Bound(_) => match std::mem::replace(bound, State::Broken) {
-                State::Bound(socket) => socket,
+            PortState::Open(endpoint) => return Ok(endpoint.clone()),
+            PortState::Broken => return Err(Code::NoUdpSocket.into()),
+            bound @ PortState::Bound(_) => match std::mem::replace(bound, PortState::Broken) {
+                PortState::Bound(socket) => socket,
                 _ => return Err(Code::NoUdpSocket.into()),
             },
         };
         let endpoint = options.builder(backlog).adopt(socket)?;
-        *state = State::Open(endpoint.clone());
+        *state = PortState::Open(endpoint.clone());
         Ok(endpoint)
     }
 }

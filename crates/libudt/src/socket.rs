@@ -33,7 +33,7 @@ pub(crate) use looking::Looking;
 /// The states that libudt tells, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-pub(crate) enum State {
+pub(crate) enum SocketState {
     Init = 1,
     Opened = 2,
     Listening = 3,
@@ -179,25 +179,25 @@ impl Socket {
     // ---- facts ----
 
     /// The state as libudt tells it.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> SocketState {
         match self.phase() {
-            Phase::Init => State::Init,
-            Phase::Bound(_) => State::Opened,
-            Phase::Listening(_) => State::Listening,
+            Phase::Init => SocketState::Init,
+            Phase::Bound(_) => SocketState::Opened,
+            Phase::Listening(_) => SocketState::Listening,
             Phase::Linked(link) => self.state_of(&link),
-            Phase::Closed => State::Closed,
+            Phase::Closed => SocketState::Closed,
         }
     }
 
-    fn state_of(&self, link: &Link) -> State {
+    fn state_of(&self, link: &Link) -> SocketState {
         match link.connection().readiness() {
-            Ok(now) if now.ended => State::Broken,
+            Ok(now) if now.ended => SocketState::Broken,
             Ok(now) if now.connected => {
                 self.set_up(link);
-                State::Connected
+                SocketState::Connected
             }
-            Ok(_) => State::Connecting,
-            Err(_) => State::Broken,
+            Ok(_) => SocketState::Connecting,
+            Err(_) => SocketState::Broken,
         }
     }
 
@@ -236,7 +236,7 @@ impl Socket {
     pub(crate) fn peer_address(&self) -> Result<SocketAddr> {
         let link = self.link()?;
         match self.state_of(&link) {
-            State::Connected => Ok(link.connection().peer_addr()),
+            SocketState::Connected => Ok(link.connection().peer_addr()),
             _ => Err(Code::NotConnected.into()),
         }
     }
@@ -248,8 +248,8 @@ impl Socket {
     pub(crate) fn figures(&self, clear: bool) -> Result<Figures> {
         let link = self.link()?;
         match self.state_of(&link) {
-            State::Connected => {}
-            State::Broken => return Err(Code::ConnectionLost.into()),
+            SocketState::Connected => {}
+            SocketState::Broken => return Err(Code::ConnectionLost.into()),
             _ => return Err(Code::NotConnected.into()),
         }
         let stats = link.connection().stats()?;

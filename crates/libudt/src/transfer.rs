@@ -9,7 +9,7 @@ use farhaul::{Error, MessageSocket, Readiness, SendOptions, Stream};
 use crate::clock;
 use crate::failure::{Code, Result};
 use crate::options::Options;
-use crate::socket::{Handle, Kind, Link, Socket, State};
+use crate::socket::{Handle, Kind, Link, Socket, SocketState};
 
 /// How long a call waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl Socket {
         let link = self.link()?;
         if !self.is_set_up() {
             match self.state() {
-                State::Connected | State::Broken => {}
+                SocketState::Connected | SocketState::Broken => {}
                 _ => return Err(Code::NotConnected.into()),
             }
         }

@@ -15,12 +15,12 @@ const BLOCK: usize = 256 << 10;
 
 /// A connection until this side ends it: then its port, descriptors and thread are free, although the object lives on.
 pub(super) struct Held {
-    state: Mutex<State>,
+    state: Mutex<HeldState>,
     /// Bytes that were read, and given to nobody. They stand before all that arrives.
     returned: Mutex<VecDeque<u8>>,
 }
 
-enum State {
+enum HeldState {
     Open(Connection),
     Ended(Box<Ended>),
 }
@@ -42,10 +42,10 @@ pub(super) struct Reading {
 
 impl Held {
     pub(super) const fn new(connection: Connection) -> Self {
-        Self { state: Mutex::new(State::Open(connection)), returned: Mutex::new(VecDeque::new()) }
+        Self { state: Mutex::new(HeldState::Open(connection)), returned: Mutex::new(VecDeque::new()) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HeldState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -59,9 +59,9 @@ impl Held {
     /// This side has ended it.
     pub(super) fn connection(&self) -> Result<Connection, Error> {
         match &*self.state() {
-            State::Open(connection) => Ok(connection.clone()),
-            State::Ended(ended) if ended.is_finished => Err(Error::Finished),
-            State::Ended(_) => Err(Error::Lost(ConnectionLost::ClosedLocally)),
+            HeldState::Open(connection) => Ok(connection.clone()),
+            HeldState::Ended(ended) if ended.is_finished => Err(Error::Finished),
+            HeldState::Ended(_) => Err(Error::Lost(ConnectionLost::ClosedLocally)),
         }
     }
 
@@ -72,19 +72,19 @@ impl Held {
 
     /// Whether this side has not ended the connection.
     pub(super) fn is_open(&self) -> bool {
-        matches!(&*self.state(), State::Open(_))
+        matches!(&*self.state(), HeldState::Open(_))
     }
 
     /// Whether the connection was finished.
     pub(super) fn is_finished(&self) -> bool {
-        matches!(&*self.state(), State::Ended(ended) if ended.is_finished)
+        matches!(&*self.state(), HeldState::Ended(ended) if ended.is_finished)
     }
 
     /// Counters and estimates, the last ones of a connection that this side has ended.
     pub(super) fn stats(&self) -> Result<Stats, Error> {
         let ended = match &*self.state() {
-            State::Open(connection) => Err(connection.clone()),
-            State::Ended(ended) => Ok(ended.stats),
+            HeldState::Open(connection) => Err(connection.clone()),
+            HeldState::Ended(ended) => Ok(ended.stats),
         };
         ended.or_else(|connection| connection.stats())
     }
@@ -92,8 +92,8 @@ impl Held {
     /// The key of the peer, if it has one.
     pub(super) fn peer_key(&self) -> Result<Option<PublicKey>, Error> {
         let ended = match &*self.state() {
-            State::Open(connection) => Err(connection.clone()),
-            State::Ended(ended) => Ok(ended.peer_key),
+            HeldState::Open(connection) => Err(connection.clone()),
+            HeldState::Ended(ended) => Ok(ended.peer_key),
         };
         ended.or_else(|connection| key_of(&connection))
     }
@@ -107,7 +107,7 @@ impl Held {
         }
         let (stats, peer_key) = (connection.stats().unwrap_or_default(), key_of(&connection).ok().flatten());
         let ended = Ended { stats, peer_key, is_finished };
-        let open = std::mem::replace(&mut *self.state(), State::Ended(Box::new(ended)));
+        let open = std::mem::replace(&mut *self.state(), HeldState::Ended(Box::new(ended)));
         // Behind the lock, because it takes that of the port.
         drop(open);
     }

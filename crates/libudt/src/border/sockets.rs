@@ -6,7 +6,7 @@ use super::{Outcome, answer};
 use crate::descriptor::take_socket;
 use crate::failure::Result;
 use crate::sockaddr::{self, Family};
-use crate::socket::{Kind, Socket, State};
+use crate::socket::{Kind, Socket, SocketState};
 use crate::table;
 
 /// `UDT::startup`. Counted.
@@ -146,8 +146,8 @@ pub(super) extern "C" fn fh_udt_getsockstate(socket: i32) -> Outcome {
     answer(|| {
         let state = match table::find(socket) {
             Ok(socket) => socket.state(),
-            Err(_) if table::was_closed(socket) => State::Closed,
-            Err(_) => State::NonExistent,
+            Err(_) if table::was_closed(socket) => SocketState::Closed,
+            Err(_) => SocketState::NonExistent,
         };
         Ok(state as i64)
     })

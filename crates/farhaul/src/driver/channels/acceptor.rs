@@ -20,11 +20,11 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 pub(super) struct Acceptor {
     listener: Option<Arc<Socket>>,
-    state: State,
+    state: AcceptorState,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum AcceptorState {
     /// The kernel will report the next caller.
     #[default]
     Watched,
@@ -39,23 +39,23 @@ enum State {
 impl Acceptor {
     /// Notes that the kernel reported a caller.
     pub(super) fn note_caller(&mut self) {
-        if self.state == State::Watched {
-            self.state = State::Ready;
+        if self.state == AcceptorState::Watched {
+            self.state = AcceptorState::Ready;
         }
     }
 
     /// Whether a caller may wait.
     pub(super) fn is_ready(&self) -> bool {
-        self.state == State::Ready
+        self.state == AcceptorState::Ready
     }
 
     /// The next caller. `None` if there is none, or the system lacks a resource.
     pub(super) fn accept(&mut self) -> Option<(TcpStream, SocketAddr)> {
-        let listener = self.listener.as_ref().filter(|_| self.state == State::Ready)?;
+        let listener = self.listener.as_ref().filter(|_| self.state == AcceptorState::Ready)?;
         match listener.accept() {
             Ok((socket, from)) => Some((socket.into(), canonical(from.as_socket()?))),
             Err(error) => {
-                self.state = if is_shortage(&error) { State::Exhausted } else { State::Watched };
+                self.state = if is_shortage(&error) { AcceptorState::Exhausted } else { AcceptorState::Watched };
                 None
             }
         }
@@ -69,11 +69,11 @@ impl Acceptor {
             self.watch(now, waiter);
         }
         match self.state {
-            State::Exhausted => {
+            AcceptorState::Exhausted => {
                 self.unwatch(waiter);
-                self.state = State::Paused(now + EXHAUSTED_PAUSE);
+                self.state = AcceptorState::Paused(now + EXHAUSTED_PAUSE);
             }
-            State::Paused(until) if until <= now => self.watch(now, waiter),
+            AcceptorState::Paused(until) if until <= now => self.watch(now, waiter),
             _ => {}
         }
     }
@@ -81,18 +81,18 @@ impl Acceptor {
     /// When to [`tend`](Self::tend) it without another reason.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.state {
-            State::Paused(until) => Some(until),
+            AcceptorState::Paused(until) => Some(until),
             _ => None,
         }
     }
 
     fn watch(&mut self, now: Instant, waiter: &Waiter) {
         let watched = self.listener.as_ref().is_none_or(|it| waiter.watch(it, DOOR, Interest::Readable).is_ok());
-        self.state = if watched { State::Watched } else { State::Paused(now + EXHAUSTED_PAUSE) };
+        self.state = if watched { AcceptorState::Watched } else { AcceptorState::Paused(now + EXHAUSTED_PAUSE) };
     }
 
     fn unwatch(&self, waiter: &Waiter) {
-        if !matches!(self.state, State::Paused(_)) {
+        if !matches!(self.state, AcceptorState::Paused(_)) {
             // It fails only without a listener.
             let _ = self.listener.as_ref().map(|it| waiter.unwatch(it));
         }
@@ -166,7 +166,7 @@ mod tests {
     fn a_caller_for_whom_the_system_lacks_a_descriptor_does_not_end_every_wait() {
         let (mut acceptor, port, mut waiter) = acceptor();
         let _caller = call(&port);
-        acceptor.state = State::Exhausted;
+        acceptor.state = AcceptorState::Exhausted;
         acceptor.tend(port.listener(), second(1), &waiter);
         assert_eq!(acceptor.deadline(), Some(second(1) + EXHAUSTED_PAUSE));
         assert!(!knocks(&mut waiter));
