@@ -2,8 +2,9 @@
 
 use farhaul_cc::{Spec, SpecError};
 use farhaul_sim::agent::disk::DiskSpec;
+use farhaul_sim::agent::source::Timing;
 use farhaul_sim::agent::tcp::Recovery;
-use farhaul_units::{Duration, Rate, Rng};
+use farhaul_units::{Duration, Instant, Rate, Rng};
 
 mod host;
 mod keys;
@@ -147,4 +148,16 @@ pub(crate) enum Pattern {
     OnOff(Duration, Duration),
     /// At random.
     Poisson,
+}
+
+impl Pattern {
+    /// The pattern between two times of a run.
+    pub(crate) fn timing(self, begin: Duration, end: Duration) -> Timing {
+        let [begin, end] = [begin, end].map(|time| Instant::ZERO + time);
+        match self {
+            Self::Constant => Timing::Even { begin, end },
+            Self::OnOff(on, off) => Timing::OnOff { begin, end, on, off },
+            Self::Poisson => Timing::Poisson { begin, end },
+        }
+    }
 }

@@ -44,35 +44,26 @@ pub enum Timing {
     },
 }
 
-/// Sends packets of [`PACKET`] bytes at a rate, without reacting to loss.
+/// The instants at which the packets of a source leave.
 #[derive(Clone, Debug)]
-pub struct Source {
-    to: SocketAddr,
+pub struct Schedule {
     rate: Rate,
     timing: Timing,
     packet: u32,
     rng: Rng,
     /// When the next packet leaves.
-    next: Option<Instant>,
+    due: Option<Instant>,
     /// The start of this burst and the packets sent since. Each packet leaves at its exact time after the start, so
     /// that errors do not add up.
     period: (Instant, u64),
-    sent: u64,
 }
 
-impl Source {
-    /// A source that sends to `to` at `rate` on the link. `seed` determines random gaps.
-    pub fn new(to: SocketAddr, rate: Rate, timing: Timing, seed: u64) -> Self {
+impl Schedule {
+    /// Packets of so many bytes at `rate` on the link. `seed` determines random gaps.
+    pub fn new(rate: Rate, timing: Timing, packet: u32, seed: u64) -> Self {
         let (begin, end) = timing.span();
-        let next = (rate > Rate::ZERO && begin < end).then_some(begin);
-        Self { to, rate, timing, packet: PACKET, rng: Rng::new(seed), next, period: (begin, 0), sent: 0 }
-    }
-
-    /// Sets the packet size, headers included.
-    #[must_use]
-    pub fn packets_of(mut self, bytes: u32) -> Self {
-        self.packet = bytes.max(1);
-        self
+        let due = (rate > Rate::ZERO && begin < end).then_some(begin);
+        Self { rate, timing, packet, rng: Rng::new(seed), due, period: (begin, 0) }
     }
 
     /// When the packet after the last one is due.
@@ -101,6 +92,39 @@ impl Source {
     }
 }
 
+impl Iterator for Schedule {
+    type Item = Instant;
+
+    fn next(&mut self) -> Option<Instant> {
+        let due = self.due?;
+        let end = self.timing.span().1;
+        self.due = Some(self.following(due)).filter(|next| *next < end);
+        Some(due)
+    }
+}
+
+/// Sends packets of [`PACKET`] bytes at a rate, without reacting to loss.
+#[derive(Clone, Debug)]
+pub struct Source {
+    to: SocketAddr,
+    schedule: Schedule,
+    sent: u64,
+}
+
+impl Source {
+    /// A source that sends to `to` at `rate` on the link. `seed` determines random gaps.
+    pub fn new(to: SocketAddr, rate: Rate, timing: Timing, seed: u64) -> Self {
+        Self { to, schedule: Schedule::new(rate, timing, PACKET, seed), sent: 0 }
+    }
+
+    /// Sets the packet size, headers included.
+    #[must_use]
+    pub fn packets_of(mut self, bytes: u32) -> Self {
+        self.schedule.packet = bytes.max(1);
+        self
+    }
+}
+
 impl Timing {
     fn span(&self) -> (Instant, Instant) {
         match *self {
@@ -113,16 +137,15 @@ impl Agent for Source {
     fn handle_packet(&mut self, _: Instant, _: &mut PooledPacket, _: &mut Outbox<'_>) {}
 
     fn handle_timeout(&mut self, now: Instant, out: &mut Outbox<'_>) {
-        while let Some(due) = self.next.filter(|due| *due <= now) {
-            out.packet(self.to, Payload::Filler, self.packet, Share::New);
+        while self.schedule.due.is_some_and(|due| due <= now) {
+            out.packet(self.to, Payload::Filler, self.schedule.packet, Share::New);
             self.sent += 1;
-            let end = self.timing.span().1;
-            self.next = Some(self.following(due)).filter(|next| *next < end);
+            self.schedule.next();
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.next
+        self.schedule.due
     }
 
     fn sample(&self, _: Instant, out: &mut Vec<(ConnectionId, Stats)>) {

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use farhaul_proto::Stats;
+use farhaul_sim::agent::source::Schedule;
 use farhaul_udp::RECV_BUFFER;
-use farhaul_units::{Duration, Rate, Rng};
+use farhaul_units::{Instant, Rate};
 use rustix::net::sockopt;
 
 use super::control::{RunControl, Trouble};
@@ -31,43 +32,6 @@ struct CrossFlow {
     counts: Arc<CrossCounts>,
 }
 
-/// The times at which packets are due.
-struct Schedule {
-    rate: Rate,
-    pattern: Pattern,
-    packet: u32,
-    rng: Rng,
-    /// The start of the present burst, and the number of packets that it has sent.
-    burst: (Duration, u64),
-    next: Duration,
-}
-
-impl Schedule {
-    fn new(rate: Rate, pattern: Pattern, packet: u32, begin: Duration, seed: u64) -> Self {
-        Self { rate, pattern, packet, rng: Rng::new(seed), burst: (begin, 0), next: begin }
-    }
-
-    /// Returns the due time of the next packet, and computes that of the one after it.
-    fn take(&mut self) -> Duration {
-        let due = self.next;
-        let each = u64::from(self.packet);
-        let (begin, count) = self.burst;
-        self.burst.1 = count + 1;
-        let even = begin + self.rate.time_for((count + 1) * each);
-        self.next = match self.pattern {
-            // 1 - u is never zero, so the logarithm is finite.
-            Pattern::Poisson => due + self.rate.time_for(each).mul_f64(-libm::log(1.0 - self.rng.unit())),
-            Pattern::Constant => even,
-            Pattern::OnOff(on, _) if even < begin + on => even,
-            Pattern::OnOff(on, off) => {
-                self.burst = (begin + on + off, 0);
-                begin + on + off
-            }
-        };
-        due
-    }
-}
-
 pub(super) fn begin(start: &Start<'_>, (rate, pattern): (Rate, Pattern), seed: u64) -> Result<RunningFlow, Trouble> {
     let Start { scene, flow, hosts, addresses, .. } = start;
     let socket =
@@ -77,19 +41,18 @@ pub(super) fn begin(start: &Start<'_>, (rate, pattern): (Rate, Pattern), seed: u
     enlarge(&receiver).map_err(start.failed())?;
     receiver.set_read_timeout(Some(SLICE)).map_err(start.failed())?;
     let counts = Arc::new(CrossCounts::default());
-    let mut threads = Vec::new();
-    threads.push({
+    let receiving = {
         let (control, counts) = (start.control(), Arc::clone(&counts));
         thread::spawn(move || receive(&receiver, &control, &counts))
-    });
-    let (begin, end) = (flow.start, start.end());
-    if rate > Rate::ZERO && begin < end {
+    };
+    let schedule = Schedule::new(rate, pattern.timing(flow.start, start.end()), flow.packet, seed);
+    let datagram = vec![0; (flow.packet - HEADER) as usize];
+    let sending = {
         let (control, counts) = (start.control(), Arc::clone(&counts));
-        let schedule = Schedule::new(rate, pattern, flow.packet, begin, seed);
-        threads.push(thread::spawn(move || send(&sender, peer, schedule, end, &control, &counts)));
-    }
+        thread::spawn(move || send(&sender, (&datagram, peer), schedule, &control, &counts))
+    };
     let ends = Box::new(CrossFlow { packet: flow.packet.into(), counts });
-    Ok(RunningFlow { ends, meters: None, threads, ending: Arc::default() })
+    Ok(RunningFlow { ends, meters: None, threads: vec![receiving, sending], ending: Arc::default() })
 }
 
 /// Gives a receiver the library's buffer, as far as this program may.
@@ -105,20 +68,17 @@ fn enlarge(receiver: &UdpSocket) -> io::Result<()> {
 
 fn send(
     socket: &UdpSocket,
-    peer: SocketAddr,
-    mut schedule: Schedule,
-    end: Duration,
+    (datagram, peer): (&[u8], SocketAddr),
+    schedule: Schedule,
     control: &RunControl,
     counts: &CrossCounts,
 ) {
-    let datagram = vec![0; (schedule.packet - HEADER) as usize];
-    loop {
-        let due = schedule.take();
-        if due >= end || !control.await_time(due) {
+    for due in schedule {
+        if !control.await_time(due - Instant::ZERO) {
             return;
         }
         // A packet that the system refuses counts as sent and lost.
-        let _ = socket.send_to(&datagram, peer);
+        let _ = socket.send_to(datagram, peer);
         counts.sent.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -149,11 +109,12 @@ impl Ends for CrossFlow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farhaul_units::Duration;
 
     fn due(pattern: Pattern, count: usize) -> Vec<u128> {
-        let mut schedule =
-            Schedule::new(Rate::from_megabits_per_second(12), pattern, 1_500, Duration::from_millis(5), 1);
-        (0..count).map(|_| schedule.take().as_micros()).collect()
+        let timing = pattern.timing(Duration::from_millis(5), Duration::from_secs(3_600));
+        let schedule = Schedule::new(Rate::from_megabits_per_second(12), timing, 1_500, 1);
+        schedule.take(count).map(|due| (due - Instant::ZERO).as_micros()).collect()
     }
 
     #[test]

@@ -9,7 +9,7 @@ use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
 use farhaul_sim::agent::late::{LateAgent, Lateness};
 use farhaul_sim::agent::probe::{self, ProbeSink, ProbeSource};
 use farhaul_sim::agent::shared::{SharedSink, SharedSource};
-use farhaul_sim::agent::source::{Sink, Source, Timing};
+use farhaul_sim::agent::source::{Sink, Source};
 use farhaul_sim::agent::tcp::{
     self, ReceiverConfig, Recovery, Remaining, RtoConfig, SenderConfig, TcpSink, TcpSource, TcpTransfers,
 };
@@ -18,7 +18,7 @@ use farhaul_sim::topology::graph::Graph;
 use farhaul_sim::{Agent, AgentId, FlowId, LinkId, NodeId, TransportAgent, World};
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
-use crate::scenario::flow::{Bulk, FlowSpec, Host, Measured, Pattern, Point, Protocol, Tcp};
+use crate::scenario::flow::{Bulk, FlowSpec, Host, Measured, Point, Protocol, Tcp};
 use crate::scenario::setup::Setup;
 use crate::world::marks::FlowRow;
 
@@ -198,13 +198,7 @@ fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, limits: Limits, see
         Protocol::Tcp(tcp) => self::tcp(flow, tcp, to, limits, seeds),
         Protocol::Libudt => unreachable!("refused before anything is built"),
         Protocol::Cross(rate, pattern) => {
-            let begin = Instant::ZERO + flow.start;
-            let end = Instant::ZERO + flow.stop.unwrap_or(duration);
-            let timing = match *pattern {
-                Pattern::Constant => Timing::Even { begin, end },
-                Pattern::OnOff(on, off) => Timing::OnOff { begin, end, on, off },
-                Pattern::Poisson => Timing::Poisson { begin, end },
-            };
+            let timing = pattern.timing(flow.start, flow.stop.unwrap_or(duration));
             let source = Source::new(to, *rate, timing, seeds[0]).packets_of(flow.packet);
             [Box::new(source), Box::new(Sink::new())]
         }
