@@ -29,7 +29,7 @@ pub fn check(figures: &[&Figure], out: &Path) -> Result<(), LabError> {
     for figure in figures {
         names.insert(figure.info.id.clone(), figure.names()?);
     }
-    let wanted: BTreeSet<String> = figures.iter().flat_map(|figure| figure.refers_to()).collect();
+    let wanted: BTreeSet<String> = figures.iter().flat_map(|figure| figure.experiment.scenario.refers_to()).collect();
     for id in wanted {
         if !names.contains_key(&id)
             && let Some(found) = names_of(&id, out)?

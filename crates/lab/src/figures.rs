@@ -59,20 +59,19 @@ impl FigureResult {
 
     /// Ids of the figures to which its scores and plots refer.
     pub fn refers_to(&self) -> BTreeSet<String> {
-        refers_to(&self.scenario)
+        self.scenario.refers_to()
     }
 }
 
-/// Ids of the other figures to which a scenario's scores and plots refer.
-fn refers_to(scenario: &Scenario) -> BTreeSet<String> {
-    let scores =
-        scenario.scores.iter().flat_map(|score| score.expressions().into_iter().chain(score.filter.as_deref()));
-    let plots = scenario.plots.iter().flat_map(|plot| {
-        let texts = plot.y.iter().chain(&plot.x).chain(&plot.filter);
-        texts.map(String::as_str)
-    });
-    let figures = scores.chain(plots).flat_map(references).filter_map(|reference| reference.figure);
-    figures.filter(|figure| *figure != scenario.name).collect()
+impl Scenario {
+    /// Ids of the other figures to which its scores and plots refer.
+    pub(crate) fn refers_to(&self) -> BTreeSet<String> {
+        let scores =
+            self.scores.iter().flat_map(|score| score.expressions().into_iter().chain(score.filter.as_deref()));
+        let plots = self.plots.iter().flat_map(|plot| plot.y.iter().chain(&plot.x).chain(&plot.filter));
+        let figures = scores.chain(plots.map(String::as_str)).flat_map(references);
+        figures.filter_map(|reference| reference.figure).filter(|figure| *figure != self.name).collect()
+    }
 }
 
 /// A figure as the program carries it: the files of its folder.
@@ -128,11 +127,6 @@ impl Figure {
                 Err(LabError::NoFigure { name: name.to_owned(), nearest })
             }
         }
-    }
-
-    /// Ids of the figures to which its scores and plots refer.
-    pub(crate) fn refers_to(&self) -> BTreeSet<String> {
-        refers_to(&self.experiment.scenario)
     }
 
     /// The names that plots and scores can mention: those of its runs here, and in its full, quick and emulated forms.

@@ -2,7 +2,7 @@
 //!
 //! Scores use the means over seeds. A point without data fails a score.
 
-use crate::aggregate::{Measurements, Point, describe, grid, grouped};
+use crate::aggregate::{FigurePlace, Measurements, Point, describe, grid, grouped};
 use crate::expression::{Comparison, Condition, Expression, Judgement, Margin, NoValue, Unit, references};
 use crate::figures::FigureResult;
 use crate::scenario::{Demand, Direction, ScoreSource, ScoreSpec};
@@ -113,64 +113,132 @@ pub fn count(scores: &[ScoreResult]) -> (usize, usize) {
 /// All scores of a figure, in the scenario's order. `measurements` holds the figure and those to which it refers.
 #[must_use]
 pub fn evaluate(figure: &FigureResult, measurements: &Measurements<'_>) -> Vec<ScoreResult> {
-    figure.scenario.scores.iter().map(|score| evaluate_one(figure, score, measurements)).collect()
+    let first = figure.scenario.curves.first().map_or("", |curve| &curve.name);
+    let judge = |score: &ScoreSpec| {
+        let curve = score.curve.as_deref().unwrap_or(first);
+        Judge { figure, score, measurements, curve }.result()
+    };
+    figure.scenario.scores.iter().map(judge).collect()
 }
 
-fn evaluate_one(figure: &FigureResult, score: &ScoreSpec, measurements: &Measurements<'_>) -> ScoreResult {
-    let mut tally = Tally::default();
-    let judged = judge_all(figure, score, measurements, &mut tally);
-    let share = match &score.must {
-        Demand::Holds { share, .. } => *share,
-        Demand::Monotone { .. } => 1.0,
-        // One place is enough.
-        Demand::Differs { .. } => 0.0,
-    };
-    let enough = tally.holds as f64 >= share * tally.places as f64 - 1e-9 && tally.holds > 0;
-    // Metrics differ if they do so in one place, so there the best place decides.
-    let decides = if let Demand::Differs { .. } = score.must { tally.best } else { tally.worst };
-    let untrue = untrue(figure, score, measurements);
-    let applies = tally.places > 0 || !figure.quick || judged.is_err();
-    let trouble = match judged {
-        _ if untrue.is_some() => untrue.clone(),
-        Ok(()) if !applies => Some("not judged: the quick form has none of its points".to_owned()),
-        Err(why) => Some(why),
-        Ok(()) if tally.places == 0 => Some("no data: the score applies to no point of the grid".to_owned()),
-        Ok(()) => tally
-            .trouble
-            .map(|(why, count)| if tally.places == 1 { why } else { format!("{why} at {count} of {}", tally.places) }),
-    };
-    ScoreResult {
-        id: score.id.clone(),
-        says: score.says.clone(),
-        source: score.source,
-        met: enough && tally.places > 0 && untrue.is_none(),
-        applies,
-        places: tally.places,
-        holds: tally.holds,
-        share,
-        worst: decides.map(|(place, judgement)| Worst { place, margin: judgement.margin }),
-        trouble,
+/// Judges a score of a figure by the runs of a curve.
+struct Judge<'a> {
+    figure: &'a FigureResult,
+    score: &'a ScoreSpec,
+    measurements: &'a Measurements<'a>,
+    curve: &'a str,
+}
+
+impl Judge<'_> {
+    fn result(&self) -> ScoreResult {
+        let Self { figure, score, .. } = *self;
+        let mut tally = Tally::default();
+        let judged = self.judge_all(&mut tally);
+        let share = match &score.must {
+            Demand::Holds { share, .. } => *share,
+            Demand::Monotone { .. } => 1.0,
+            // One place is enough.
+            Demand::Differs { .. } => 0.0,
+        };
+        let enough = tally.holds as f64 >= share * tally.places as f64 - 1e-9 && tally.holds > 0;
+        // Metrics differ if they do so in one place, so there the best place decides.
+        let decides = if let Demand::Differs { .. } = score.must { tally.best } else { tally.worst };
+        let untrue = self.untrue();
+        let applies = tally.places > 0 || !figure.quick || judged.is_err();
+        let trouble =
+            match judged {
+                _ if untrue.is_some() => untrue.clone(),
+                Ok(()) if !applies => Some("not judged: the quick form has none of its points".to_owned()),
+                Err(why) => Some(why),
+                Ok(()) if tally.places == 0 => Some("no data: the score applies to no point of the grid".to_owned()),
+                Ok(()) => tally.trouble.map(|(why, count)| {
+                    if tally.places == 1 { why } else { format!("{why} at {count} of {}", tally.places) }
+                }),
+            };
+        ScoreResult {
+            id: score.id.clone(),
+            says: score.says.clone(),
+            source: score.source,
+            met: enough && tally.places > 0 && untrue.is_none(),
+            applies,
+            places: tally.places,
+            holds: tally.holds,
+            share,
+            worst: decides.map(|(place, judgement)| Worst { place, margin: judgement.margin }),
+            trouble,
+        }
     }
-}
 
-/// The reason why runs at the score's points are invalid.
-fn untrue(figure: &FigureResult, score: &ScoreSpec, measurements: &Measurements<'_>) -> Option<String> {
-    let first = figure.scenario.curves.first().map(|curve| curve.name.as_str());
-    // Without a result of its filter, a score has trouble anyway.
-    let own = score.curve.as_deref().or(first).unwrap_or_default();
-    let points = meant(figure, score, measurements, own).unwrap_or_default();
-    let mut curves: Vec<String> = score.curve.as_deref().or(first).into_iter().map(str::to_owned).collect();
-    curves.extend(score.expressions().into_iter().flat_map(references).filter_map(|reference| reference.curve));
-    curves.sort();
-    curves.dedup();
-    let places = points.iter().flat_map(|point| curves.iter().map(move |curve| (curve, point)));
-    let runs = places.flat_map(|(curve, point)| measurements.runs(&figure.info.id, curve, point));
-    let mut untrue = runs.filter(|run| !run.is_valid());
-    let flaws = untrue.next()?.flaws().join(", ");
-    Some(match untrue.count() {
-        0 => format!("a run is invalid: {flaws}"),
-        more => format!("{} runs are invalid, the first because {flaws}", more + 1),
-    })
+    fn at<'p>(&'p self, point: &'p Point) -> FigurePlace<'p> {
+        self.measurements.at(&self.figure.info.id, self.curve, point)
+    }
+
+    /// The points of a score.
+    fn points(&self) -> Result<Vec<Point>, String> {
+        let mut points = grid(&self.figure.scenario);
+        let Some(filter) = &self.score.filter else { return Ok(points) };
+        let filter = condition(filter)?;
+        let mut trouble = None;
+        points.retain(|point| {
+            filter.holds(&self.at(point)).unwrap_or_else(|why| {
+                // A point without a result of the filter stays, so that its data are seen to be missing.
+                trouble = Some(why.to_string());
+                true
+            })
+        });
+        trouble.map_or(Ok(points), |why| Err(format!("where: {why}")))
+    }
+
+    /// The reason why runs at the score's points are invalid.
+    fn untrue(&self) -> Option<String> {
+        // Without a result of its filter, a score has trouble anyway.
+        let points = self.points().unwrap_or_default();
+        let mut curves = vec![self.curve.to_owned()];
+        curves
+            .extend(self.score.expressions().into_iter().flat_map(references).filter_map(|reference| reference.curve));
+        curves.sort();
+        curves.dedup();
+        let places = points.iter().flat_map(|point| curves.iter().map(move |curve| (curve, point)));
+        let runs = places.flat_map(|(curve, point)| self.measurements.runs(&self.figure.info.id, curve, point));
+        let mut untrue = runs.filter(|run| !run.is_valid());
+        let flaws = untrue.next()?.flaws().join(", ");
+        Some(match untrue.count() {
+            0 => format!("a run is invalid: {flaws}"),
+            more => format!("{} runs are invalid, the first because {flaws}", more + 1),
+        })
+    }
+
+    fn judge_all(&self, tally: &mut Tally) -> Result<(), String> {
+        let scenario = &self.figure.scenario;
+        let points = self.points()?;
+        match &self.score.must {
+            Demand::Holds { expression, .. } => {
+                let must = condition(expression)?;
+                for point in &points {
+                    tally.add(&describe(point, scenario), must.judge(&self.at(point)));
+                }
+            }
+            Demand::Differs { expression, than, by } => {
+                let (one, other) = (number(expression)?, number(than)?);
+                for point in &points {
+                    let place = self.at(point);
+                    let judged = one.number(&place).and_then(|one| Ok((one, other.number(&place)?)));
+                    tally.add(&describe(point, scenario), judged.map(|(one, other)| differs(one, other, *by)));
+                }
+            }
+            Demand::Monotone { expression, along, direction, tolerance } => {
+                let value = number(expression)?;
+                for (from, to) in steps(&points, along)? {
+                    let [before, after] = [from, to].map(|point| self.at(point));
+                    let unit = value.unit(&after);
+                    let judged = value.number(&before).and_then(|before| Ok((before, value.number(&after)?)));
+                    let place = format!("{} (from {})", describe(to, scenario), from[along].text);
+                    tally.add(&place, judged.map(|(before, after)| step(before, after, *direction, *tolerance, unit)));
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The results so far, place by place.
@@ -201,73 +269,12 @@ impl Tally {
     }
 }
 
-fn judge_all(
-    figure: &FigureResult,
-    score: &ScoreSpec,
-    measurements: &Measurements<'_>,
-    tally: &mut Tally,
-) -> Result<(), String> {
-    let scenario = &figure.scenario;
-    let first = scenario.curves.first().map_or("", |curve| &curve.name);
-    let curve = score.curve.as_deref().unwrap_or(first);
-    let id = &figure.info.id;
-    let points = meant(figure, score, measurements, curve)?;
-    match &score.must {
-        Demand::Holds { expression, .. } => {
-            let must = condition(expression)?;
-            for point in &points {
-                tally.add(&describe(point, scenario), must.judge(&measurements.at(id, curve, point)));
-            }
-        }
-        Demand::Differs { expression, than, by } => {
-            let (one, other) = (number(expression)?, number(than)?);
-            for point in &points {
-                let place = measurements.at(id, curve, point);
-                let judged = one.number(&place).and_then(|one| Ok((one, other.number(&place)?)));
-                tally.add(&describe(point, scenario), judged.map(|(one, other)| differs(one, other, *by)));
-            }
-        }
-        Demand::Monotone { expression, along, direction, tolerance } => {
-            let value = number(expression)?;
-            for (from, to) in steps(&points, along)? {
-                let [before, after] = [from, to].map(|point| measurements.at(id, curve, point));
-                let unit = value.unit(&after);
-                let judged = value.number(&before).and_then(|before| Ok((before, value.number(&after)?)));
-                let place = format!("{} (from {})", describe(to, scenario), from[along].text);
-                tally.add(&place, judged.map(|(before, after)| step(before, after, *direction, *tolerance, unit)));
-            }
-        }
-    }
-    Ok(())
-}
-
 fn condition(text: &str) -> Result<Condition, String> {
     Condition::parse(text).map_err(|error| format!("'{text}': {error}"))
 }
 
 fn number(text: &str) -> Result<Expression, String> {
     Expression::parse(text).map_err(|error| format!("'{text}': {error}"))
-}
-
-/// The points of a score.
-fn meant(
-    figure: &FigureResult,
-    score: &ScoreSpec,
-    measurements: &Measurements<'_>,
-    curve: &str,
-) -> Result<Vec<Point>, String> {
-    let mut points = grid(&figure.scenario);
-    let Some(filter) = &score.filter else { return Ok(points) };
-    let filter = condition(filter)?;
-    let mut trouble = None;
-    points.retain(|point| {
-        filter.holds(&measurements.at(&figure.info.id, curve, point)).unwrap_or_else(|why| {
-            // A point without a result of the filter stays, so that its data are seen to be missing.
-            trouble = Some(why.to_string());
-            true
-        })
-    });
-    trouble.map_or(Ok(points), |why| Err(format!("where: {why}")))
 }
 
 fn judgement(measured: f64, comparison: Comparison, bound: f64, unit: Unit, holds: bool) -> Judgement {

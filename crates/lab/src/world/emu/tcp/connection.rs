@@ -59,8 +59,7 @@ impl End {
     /// Ends the present connection. Only the caller holds its socket afterwards.
     fn retire(&self) {
         let mut connection = self.lock();
-        connection.look();
-        connection.past = connection.total();
+        connection.past = connection.look();
         connection.last = TcpInfo::default();
         connection.socket = None;
     }
@@ -79,11 +78,7 @@ impl End {
 
     /// The sender's counters, in the form of our own transport.
     pub(super) fn sender(&self) -> Stats {
-        let info = {
-            let mut connection = self.lock();
-            connection.look();
-            connection.total()
-        };
+        let info = self.lock().look();
         let mut stats = Stats::default();
         stats.rtt = info.rtt;
         stats.rtt_var = info.rtt_var;
@@ -99,11 +94,7 @@ impl End {
 
     /// The receiver's counters.
     pub(super) fn receiver(&self) -> Stats {
-        let info = {
-            let mut connection = self.lock();
-            connection.look();
-            connection.total()
-        };
+        let info = self.lock().look();
         let mut stats = Stats::default();
         stats.totals.packets_received = info.data_packets_received;
         stats.totals.acks_sent = info.packets_sent;
@@ -115,14 +106,11 @@ impl End {
 }
 
 impl KernelConnection {
-    fn look(&mut self) {
+    /// The counts of all connections, and the estimates of the present one.
+    fn look(&mut self) -> TcpInfo {
         if let Some(info) = self.socket.as_ref().and_then(|socket| tcp_info(&**socket).ok()) {
             self.last = info;
         }
-    }
-
-    /// The counts of all connections, and the estimates of the present one.
-    fn total(&self) -> TcpInfo {
         let (past, mut info) = (&self.past, self.last);
         info.packets_sent += past.packets_sent;
         info.data_packets_sent += past.data_packets_sent;
