@@ -186,7 +186,7 @@ typedef enum farhaul_result {
   // ssh did not reach the remote host, or not log in there.
   FARHAUL_RESULT_SSH_FAILED = 40,
   // The remote host lacks the program farhaul.
-  FARHAUL_RESULT_PROGRAM_MISSING = 41,
+  FARHAUL_RESULT_REMOTE_PROGRAM_MISSING = 41,
   // The received bytes differ from the sent ones.
   FARHAUL_RESULT_INTEGRITY = 42,
   // A file of this host cannot be read or written.

@@ -92,7 +92,7 @@ pub enum FarhaulResult {
     /// ssh did not reach the remote host, or not log in there.
     SshFailed = 40,
     /// The remote host lacks the program farhaul.
-    ProgramMissing = 41,
+    RemoteProgramMissing = 41,
     /// The received bytes differ from the sent ones.
     Integrity = 42,
     /// A file of this host cannot be read or written.
@@ -166,7 +166,7 @@ const TABLE: &[(FarhaulResult, &CStr, &[Code])] = &[
     (FarhaulResult::HostKeyUnknown, c"The key of the server is not known here.", &[Code::HostKeyUnknown]),
     (FarhaulResult::HostKeyChanged, c"The server has another key than before.", &[Code::HostKeyChanged]),
     (FarhaulResult::SshFailed, c"ssh did not reach the remote host, or not log in there.", &[Code::SshFailed]),
-    (FarhaulResult::ProgramMissing, c"The remote host lacks the program farhaul.", &[Code::RemoteProgramMissing]),
+    (FarhaulResult::RemoteProgramMissing, c"The remote host lacks the program farhaul.", &[Code::RemoteProgramMissing]),
     (FarhaulResult::Integrity, c"The received bytes differ from the sent ones.", &[Code::Integrity]),
     (FarhaulResult::LocalIo, c"A file of this host cannot be read or written.", &[Code::LocalIo]),
     (FarhaulResult::DiskFull, c"A disk is full.", &[Code::DiskFull]),

@@ -62,7 +62,7 @@ codes! {
     HostKeyChanged = 5 "HOST_KEY_CHANGED" Peer, "The server has another key than before.";
     NotAdmitted = 5 "NOT_ADMITTED" Peer, "The server does not admit this side's key.";
     SshFailed = 5 "SSH_FAILED" Network, "Ssh did not reach the remote host, or not log in there.";
-    RemoteProgramMissing = 5 "FAR_PROGRAM_MISSING" Peer, "The remote host lacks this program.";
+    RemoteProgramMissing = 5 "REMOTE_PROGRAM_MISSING" Peer, "The remote host lacks this program.";
     NotPermitted = 5 "NOT_PERMITTED" Host, "This system denied a permission.";
     Integrity = 6 "INTEGRITY" Peer, "The received bytes differ from the sent ones, or both ends of a copy report different things.";
     LocalIo = 7 "LOCAL_IO" Host, "Reading or writing failed for reasons that affect every file.";

@@ -44,7 +44,7 @@ fn a_host_that_ssh_does_not_reach_or_without_the_program_is_a_problem_with_its_m
     assert_eq!((run.code, &run.end()["error"]["code"]), (5, &"SSH_FAILED".into()), "{}", run.stderr);
     assert!(finding(&run, "ssh")["fix"].as_str().unwrap().ends_with("/config stranger true"));
     let run = doctor(&far, "far:");
-    assert_eq!((run.code, &run.end()["error"]["code"]), (5, &"FAR_PROGRAM_MISSING".into()), "{}", run.stderr);
+    assert_eq!((run.code, &run.end()["error"]["code"]), (5, &"REMOTE_PROGRAM_MISSING".into()), "{}", run.stderr);
     assert_eq!(finding(&run, "ssh")["fix"], "farhaul copy --install FILE far:");
     assert!(!finding(&run, "ssh")["message"].as_str().unwrap().contains("--install"));
 }
