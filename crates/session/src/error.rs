@@ -75,7 +75,7 @@ pub enum Violation {
     EntryOrder(String),
     /// An entry that this side did not request.
     #[error("entry that was not requested: {0}")]
-    NotAskedFor(String),
+    NotRequested(String),
     /// The data of a file is longer or shorter than announced.
     #[error("{path} was announced with {announced} bytes, but {received} or more arrived")]
     Length {

@@ -78,7 +78,7 @@ struct RecvState {
     /// The answer to this side's OPEN is missing.
     awaits_accept: bool,
     limits: ReceiveLimits,
-    /// What this side asked for. Whoever pushes in their own name may send anything.
+    /// What this side requested. Whoever pushes in their own name may send anything.
     wanted: Option<Wanted>,
     /// What the copy keeps of an entry.
     keep: Kept,
@@ -172,10 +172,10 @@ impl FileReceiver {
         Self::accepting(None, &rules, limits)
     }
 
-    /// A receiver that serves a push on behalf of a third side, which wants what `asked` would bring, by its rules. As in a
+    /// A receiver that serves a push on behalf of a third side, which wants what `wanted` would bring, by its rules. As in a
     /// pull, any other entry ends the session.
-    pub fn answer_only(_open: &Open, asked: &Pull, limits: ReceiveLimits) -> Self {
-        Self::accepting(Some(Wanted::new(asked)), &asked.rules, limits)
+    pub fn answer_only(_open: &Open, wanted: &Pull, limits: ReceiveLimits) -> Self {
+        Self::accepting(Some(Wanted::new(wanted)), &wanted.rules, limits)
     }
 
     fn accepting(wanted: Option<Wanted>, rules: &Rules, limits: ReceiveLimits) -> Self {

@@ -80,7 +80,7 @@ struct SendState {
     /// Whether any file was answered.
     is_heard: bool,
     /// Until then, the files announced and not sent.
-    unasked: VecDeque<EntryId>,
+    unrequested: VecDeque<EntryId>,
     /// Files that are wanted and not sent, in the order of the answers.
     wanted: VecDeque<EntryId>,
     repairs: Repairs,

@@ -74,7 +74,7 @@ impl RecvState {
         let mut entry = Entry::decode(body).map_err(|reason| reason.in_frame(FrameKind::Entry))?;
         self.drop_unkept(&mut entry);
         if self.wanted.as_mut().is_some_and(|wanted| !wanted.allows(&entry)) {
-            return Err(Violation::NotAskedFor(entry.path.to_string()).into());
+            return Err(Violation::NotRequested(entry.path.to_string()).into());
         }
         let depth = self.open.admit(&entry.path).map_err(|_| Violation::EntryOrder(entry.path.to_string()))?;
         self.count_entry()?;

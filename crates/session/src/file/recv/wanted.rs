@@ -1,4 +1,4 @@
-//! What a receiver asked for. Any other entry is an attack, because it could overwrite files that nobody named.
+//! What a receiver requested. Any other entry is an attack, because it could overwrite files that nobody named.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Wanted {
         }
     }
 
-    /// Whether this entry, which comes next, was asked for.
+    /// Whether this entry, which comes next, was requested.
     pub(super) fn allows(&mut self, entry: &Entry) -> bool {
         let is_kept = match entry.kind {
             EntryKind::File | EntryKind::Directory => true,
@@ -62,11 +62,11 @@ impl Wanted {
         }
         let Some(first) = entry.path.components().first() else { return false };
         let is_one_too_many = self.single && self.taken.as_ref().is_some_and(|taken| taken != first);
-        let is_asked = self.has(first) && is_kept && (self.recursive || entry.kind != EntryKind::Directory);
+        let is_wanted = self.has(first) && is_kept && (self.recursive || entry.kind != EntryKind::Directory);
         if self.single && self.taken.is_none() {
             self.taken = Some(first.clone());
         }
-        is_asked && !is_one_too_many
+        is_wanted && !is_one_too_many
     }
 
     fn has(&self, name: &Component) -> bool {

@@ -73,7 +73,7 @@ impl SendState {
     /// The first answer about a file. Content without one is sent no more. `None` if this side gave up the file meanwhile.
     fn first_answer(&mut self, id: EntryId) -> Result<Option<&mut Pending>, Violation> {
         self.is_heard = true;
-        self.unasked.clear();
+        self.unrequested.clear();
         if self.given_up.remove(&id) {
             return Ok(None);
         }
@@ -251,7 +251,7 @@ impl SendState {
             return Err(Violation::UnknownEntry);
         }
         self.is_heard = true;
-        self.unasked.clear();
+        self.unrequested.clear();
         self.given_up.remove(&id);
         let Some(Pending { entry, is_answered, .. }) = self.pending.get(&id) else { return Ok(()) };
         self.unanswered -= u64::from(!is_answered);

@@ -96,13 +96,13 @@ impl SendState {
                 return self.begin_content(source, id);
             }
         }
-        let Some(&id) = self.unasked.front() else { return false };
+        let Some(&id) = self.unrequested.front() else { return false };
         let size = self.pending.get(&id).map_or(0, |pending| pending.entry.size);
         let bytes = if size == Entry::UNKNOWN_SIZE { 0 } else { size.min(CHUNK_LEN) };
         if self.sent + bytes > INITIAL_CREDIT {
             return false;
         }
-        self.unasked.pop_front();
+        self.unrequested.pop_front();
         self.begin_content(source, id)
     }
 

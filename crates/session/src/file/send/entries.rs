@@ -128,7 +128,7 @@ impl SendState {
                     .filter(|_| entry.has_size())
                     .map(|(files, bytes)| (files + 1, bytes.saturating_add(entry.size)));
                 if !self.is_heard {
-                    self.unasked.push_back(id);
+                    self.unrequested.push_back(id);
                 }
             }
             EntryKind::Symlink | EntryKind::HardLink => {}

@@ -62,7 +62,7 @@ fn a_sender_that_goes_beyond_the_list_is_refused() {
         let entry = Entry::new(path(sent), kind, 0, 0o644, Mtime::default());
         put_frame(&mut bytes, FrameKind::Entry, |out| entry.encode(out));
         let taken = receiver.handle_received(&mut MemoryStore::default(), &bytes);
-        let refused = Err(SessionError::from(Violation::NotAskedFor(sent.to_owned())));
+        let refused = Err(SessionError::from(Violation::NotRequested(sent.to_owned())));
         assert_eq!(taken, if may { Ok(bytes.len()) } else { refused }, "{recursive} {sent} {kind:?}");
     }
 }

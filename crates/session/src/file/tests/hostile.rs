@@ -139,9 +139,9 @@ fn path_escapes_are_refused() {
 #[test]
 fn files_not_requested_are_refused() {
     let script = accepted().entry(".bashrc", EntryKind::File, 0);
-    assert_eq!(violation(puller(&["x/data"], true), script), Violation::NotAskedFor(".bashrc".to_owned()));
+    assert_eq!(violation(puller(&["x/data"], true), script), Violation::NotRequested(".bashrc".to_owned()));
     let script = accepted().entry("data", EntryKind::Directory, 0);
-    assert_eq!(violation(puller(&["x/data"], false), script), Violation::NotAskedFor("data".to_owned()));
+    assert_eq!(violation(puller(&["x/data"], false), script), Violation::NotRequested("data".to_owned()));
 }
 
 /// Attack D3 in a copy between two other hosts: the receiver was asked to take what a third side named.
@@ -162,14 +162,14 @@ fn a_push_on_behalf_of_a_third_side_brings_what_that_asked_for_and_nothing_else(
         (matching(), Script::default().entry("a.gz", EntryKind::Directory, 0), "a.gz"),
         (content(), Script::default().entry(".profile", EntryKind::File, 0), ".profile"),
     ] {
-        assert_eq!(violation(receiver(asked), script), Violation::NotAskedFor(refused.to_owned()));
+        assert_eq!(violation(receiver(asked), script), Violation::NotRequested(refused.to_owned()));
     }
     let tree =
         feed(receiver(tree()), &Script::default().entry("a", EntryKind::Directory, 0).file("a/b", b"b").end(2, 0, 1));
     assert_eq!((tree.0, tree.1.tree.len()), (Ok(()), 2));
     // A target that takes one entry takes one, whatever matches.
     let (outcome, store) = feed(receiver(single()), &Script::default().file("a.gz", b"a").file("b.gz", b"b"));
-    assert_eq!(outcome, Err(Violation::NotAskedFor("b.gz".to_owned()).into()));
+    assert_eq!(outcome, Err(Violation::NotRequested("b.gz".to_owned()).into()));
     assert_eq!(store.tree.len(), 1);
 }
 
@@ -181,7 +181,7 @@ fn a_pattern_admits_the_names_that_match_it_and_no_others() {
     assert_eq!((outcome, store.tree.len()), (Ok(()), 2));
     for (name, patterns) in [(".bashrc", true), ("a.gz.sh", true), (".a.gz", true), ("a.gz", false)] {
         let script = accepted().entry(name, EntryKind::File, 0);
-        assert_eq!(violation(receiver(patterns), script), Violation::NotAskedFor(name.to_owned()));
+        assert_eq!(violation(receiver(patterns), script), Violation::NotRequested(name.to_owned()));
     }
 }
 
