@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 use farhaul_transfer::Report;
 use serde_json::{Value, json};
 
+use crate::cmd::files::use_ssh;
 use crate::cmd::{self, Context, NetworkRights};
 use crate::exit::Fault;
 use crate::interrupt::AtSignals;
@@ -147,12 +148,12 @@ impl Verb {
             Self::Emulate(_) | Self::Demo(_) | Self::Lab(_) | Self::Doctor(_) => true,
             Self::Rsh(_) => true,
             Self::Bootstrap(args) => args.runs_commands(),
-            Self::Copy(args) => args.uses_ssh(),
-            Self::Ls(args) => args.uses_ssh(),
-            Self::Cat(args) => args.uses_ssh(),
-            Self::Rm(args) => args.uses_ssh(),
-            Self::Mv(args) => args.uses_ssh(),
-            Self::Mkdir(args) => args.uses_ssh(),
+            Self::Copy(args) => use_ssh(&args.places),
+            Self::Ls(args) => use_ssh(&args.places),
+            Self::Cat(args) => use_ssh(&args.places),
+            Self::Rm(args) => use_ssh(&args.places),
+            Self::Mv(args) => use_ssh(&args.places),
+            Self::Mkdir(args) => use_ssh(&args.places),
             _ => false,
         };
         let gives_up_capabilities = matches!(self, Self::Serve(args) if args.gives_up_capabilities());

@@ -21,7 +21,7 @@ use farhaul_units::Rate;
 use serde_json::{Map, Value, json};
 
 pub(crate) use folder::folder;
-pub(crate) use request::Request;
+pub(crate) use request::{Cap, Request};
 pub(crate) use socket::{Listening, Socket, call};
 
 use crate::exit::{Code, Fault};
@@ -55,7 +55,7 @@ impl Controlled {
 
     fn carry_out(&self, request: &Request) -> Result<(), String> {
         let changed = match request {
-            Request::Rate(cap) => self.throttle.set_rate(*cap),
+            Request::Rate { rate: Cap(cap) } => self.throttle.set_rate(*cap),
             Request::Pause => self.throttle.pause(),
             Request::Resume => self.throttle.resume(),
             // It stops after the answer.

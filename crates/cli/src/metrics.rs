@@ -24,7 +24,6 @@ use farhaul_transfer::Event;
 use farhaul_transfer::event::Moved;
 use farhaul_units::Rate;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -44,14 +43,14 @@ pub(crate) struct Metrics {
 #[derive(Default)]
 struct Figures {
     running: Mutex<BTreeMap<u64, Session>>,
-    bytes: Family<Way, Counter>,
+    bytes: Family<Labels, Counter>,
     retransmits: Counter,
-    files: Family<Way, Counter>,
+    files: Family<Labels, Counter>,
     failures: Counter,
-    sessions: Family<Ended, Counter>,
+    sessions: Family<Labels, Counter>,
     refusals: Counter,
     sessions_running: Gauge,
-    rate: Family<Way, Gauge>,
+    rate: Family<Labels, Gauge>,
     rtt: Gauge<f64, AtomicU64>,
 }
 
@@ -64,32 +63,15 @@ struct Session {
     retransmits: u64,
 }
 
-#[derive(Clone, Copy, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct Way {
-    dir: Dir,
+/// A label with its value.
+type Labels = [(&'static str, &'static str); 1];
+
+const fn way(sends: bool) -> Labels {
+    [("dir", if sends { "sent" } else { "received" })]
 }
 
-#[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
-#[expect(non_camel_case_types, reason = "they are the values of the label")]
-enum Dir {
-    sent,
-    received,
-}
-
-#[derive(Clone, Copy, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct Ended {
-    result: Outcome,
-}
-
-#[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
-#[expect(non_camel_case_types, reason = "they are the values of the label")]
-enum Outcome {
-    done,
-    failed,
-}
-
-const fn way(sends: bool) -> Way {
-    Way { dir: if sends { Dir::sent } else { Dir::received } }
+const fn ended(is_done: bool) -> Labels {
+    [("result", if is_done { "done" } else { "failed" })]
 }
 
 impl Metrics {
@@ -103,8 +85,8 @@ impl Metrics {
             its.files.get_or_create(&way(sends)).inc_by(0);
             its.rate.get_or_create(&way(sends)).set(0);
         }
-        for result in [Outcome::done, Outcome::failed] {
-            its.sessions.get_or_create(&Ended { result }).inc_by(0);
+        for is_done in [true, false] {
+            its.sessions.get_or_create(&ended(is_done)).inc_by(0);
         }
         registry.register("bytes", "Payload that was acknowledged by receivers, or received", its.bytes.clone());
         registry.register("retransmits", "Data packets sent again", its.retransmits.clone());
@@ -138,8 +120,7 @@ impl Metrics {
                 self.figures.failures.inc();
             }
             Event::Ended(_, error) => {
-                let result = if error.is_none() { Outcome::done } else { Outcome::failed };
-                self.figures.sessions.get_or_create(&Ended { result }).inc();
+                self.figures.sessions.get_or_create(&ended(error.is_none())).inc();
             }
             _ => {}
         }
@@ -152,7 +133,7 @@ impl Metrics {
 
     /// Bytes and files of all sessions so far.
     pub(crate) fn totals(&self) -> (u64, u64) {
-        let of = |family: &Family<Way, Counter>| {
+        let of = |family: &Family<Labels, Counter>| {
             [true, false].map(|sends| family.get_or_create(&way(sends)).get()).into_iter().sum()
         };
         (of(&self.figures.bytes), of(&self.figures.files))

@@ -13,7 +13,7 @@ mod transport;
 
 pub(crate) use files::FilesOptions;
 pub(crate) use names::NamesOptions;
-pub(crate) use originals::OriginalStream;
+pub(crate) use originals::is_original_stream;
 pub(crate) use path::{PathOptions, loss_share, way as path_record};
 pub(crate) use probing::Probing;
 pub(crate) use protocol::{ProtocolChoice, SECRET};

@@ -1,6 +1,8 @@
 //! Parsers of values on the command line: addresses, places, rates, times, shares.
 
+mod named;
 mod quantity;
 
 pub(crate) use farhaul_transfer::{HostPort, Location, OriginalPlace, Scheme, SshPlace, What};
+pub(crate) use named::{Named, location, named};
 pub(crate) use quantity::{seconds, share, some_rate, some_time};

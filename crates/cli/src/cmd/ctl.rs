@@ -5,15 +5,14 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
-use farhaul_units::{ByteSize, Rate};
+use clap::Args;
+use farhaul_units::ByteSize;
 use serde_json::Value;
 
 use crate::ctl::{Request, call, folder};
 use crate::exit::{Code, Fault};
 use crate::output::human::{self, plural, time};
 use crate::output::{print, print_json};
-use crate::values::some_rate;
 
 /// List running copies, commands (rsh), pipes and servers of this user, or control one
 ///
@@ -33,48 +32,7 @@ pub(crate) struct CtlArgs {
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
-    command: Option<Command>,
-}
-
-#[derive(Clone, Copy, Debug, Subcommand)]
-enum Command {
-    /// Print how far it is
-    Status,
-    /// Cap the rate of each connection from now on, headers and retransmissions included; `off` takes the cap away
-    ///
-    /// The other side keeps the cap as well where it sends. A server keeps its own if that is lower.
-    Rate {
-        /// 50mbit, or off
-        #[arg(value_name = "RATE", value_parser = cap)]
-        rate: Cap,
-    },
-    /// Move no more data until it resumes; connections stay open
-    ///
-    /// The other side gives it up after its own time: a server after --idle-timeout (15 min).
-    Pause,
-    /// Go on after a pause
-    Resume,
-    /// Stop it, as SIGTERM does
-    Stop,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Cap(Option<Rate>);
-
-fn cap(text: &str) -> Result<Cap, String> {
-    if text == "off" { Ok(Cap(None)) } else { some_rate(text).map(|rate| Cap(Some(rate))) }
-}
-
-impl Command {
-    const fn request(self) -> Request {
-        match self {
-            Self::Status => Request::Status,
-            Self::Rate { rate: Cap(cap) } => Request::Rate(cap),
-            Self::Pause => Request::Pause,
-            Self::Resume => Request::Resume,
-            Self::Stop => Request::Stop,
-        }
-    }
+    command: Option<Request>,
 }
 
 pub(crate) fn run(args: &CtlArgs) -> Result<(), Fault> {
@@ -82,8 +40,7 @@ pub(crate) fn run(args: &CtlArgs) -> Result<(), Fault> {
         Fault::new(Code::NotPermitted, format!("running programs cannot be found: {error}"))
             .remedy("set XDG_RUNTIME_DIR to a folder of this user, for them and for this command")
     })?;
-    let request = args.command.map(Command::request);
-    let path = match (args.pid, request) {
+    let path = match (args.pid, args.command) {
         (None, None) => {
             for (_, status) in running(&folder)? {
                 show(&status, args.json);
@@ -93,7 +50,7 @@ pub(crate) fn run(args: &CtlArgs) -> Result<(), Fault> {
         (None, Some(_)) => the_only_one(&folder)?,
         (Some(pid), _) => folder.join(format!("{pid}.sock")),
     };
-    let answer = call(&path, request.unwrap_or(Request::Status)).map_err(|error| gone(&path, &error))?;
+    let answer = call(&path, args.command.unwrap_or(Request::Status)).map_err(|error| gone(&path, &error))?;
     if answer["ok"] != true {
         let error = answer["error"].as_str().unwrap_or("it does not understand this command");
         return Err(Fault::new(Code::Failed, error));

@@ -6,7 +6,6 @@ pub(crate) mod mkdir;
 pub(crate) mod mv;
 pub(crate) mod rm;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
 use farhaul_transfer::{Error, RemoteFiles, RemoteHost, RemotePlace, Report};
 
 use super::{Context, report_end};
@@ -17,13 +16,8 @@ use crate::output::observer::{Reporter, Shown};
 use crate::output::{JsonTo, Output};
 use crate::values::Location;
 
-/// Parses a place, which need not be UTF-8.
-fn location() -> impl TypedValueParser<Value = Location> {
-    OsStringValueParser::new().try_map(|text| Location::read(&text))
-}
-
 /// Whether ssh reaches one of these places.
-fn use_ssh(places: &[Location]) -> bool {
+pub(crate) fn use_ssh(places: &[Location]) -> bool {
     places.iter().any(|place| matches!(place, Location::Ssh(_)))
 }
 

@@ -37,7 +37,7 @@ use serde_json::Value;
 use super::{Context, announce, report_end};
 use crate::ctl;
 use crate::exit::{Code, Fault};
-use crate::options::OriginalStream;
+use crate::options::is_original_stream;
 use crate::output::human::{rate, time};
 use crate::output::intervals::{Intervals, View};
 use crate::output::observer::{Reporter, Shown};
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     if args.listen.is_none() && args.connect.is_none() {
         return Err(Fault::usage("give --listen ADDR to wait for the other side, or --connect ADDR to connect to it"));
     }
-    if OriginalStream::of(&args.transport.protocol())?.is_some() {
+    if is_original_stream(&args.transport.protocol())? {
         args.transport.require_plain("the stream of an original program")?;
         #[cfg(feature = "originals")]
         return super::original::pipe::run(args, context);

@@ -1,35 +1,68 @@
-//! The commands of `ctl`, as lines of JSON.
+//! The commands of `ctl`, on its command line and as lines of JSON.
 
+use std::str::FromStr;
+
+use clap::Subcommand;
 use farhaul_units::Rate;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use crate::values::some_rate;
 
 /// A command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, Subcommand)]
+#[serde(tag = "command", rename_all = "lowercase")]
 pub(crate) enum Request {
+    /// Print how far it is
     Status,
-    /// Cap the rate; `None` for no cap.
-    Rate(Option<Rate>),
+    /// Cap the rate of each connection from now on, headers and retransmissions included; `off` takes the cap away
+    ///
+    /// The other side keeps the cap as well where it sends. A server keeps its own if that is lower.
+    Rate {
+        /// 50mbit, or off
+        #[arg(value_name = "RATE")]
+        rate: Cap,
+    },
+    /// Move no more data until it resumes; connections stay open
+    ///
+    /// The other side gives it up after its own time: a server after --idle-timeout (15 min).
     Pause,
+    /// Go on after a pause
     Resume,
+    /// Stop it, as SIGTERM does
     Stop,
+}
+
+/// A cap on the rate; `None` for no cap.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct Cap(pub(crate) Option<Rate>);
+
+impl FromStr for Cap {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" { Ok(Self(None)) } else { some_rate(text).map(|rate| Self(Some(rate))) }
+    }
+}
+
+impl TryFrom<String> for Cap {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Cap> for String {
+    fn from(Cap(cap): Cap) -> Self {
+        cap.map_or_else(|| "off".to_owned(), |cap| format!("{}bit", cap.bits_per_second()))
+    }
 }
 
 impl Request {
     /// Its line, without the end.
     pub(crate) fn line(self) -> String {
-        let request = match self {
-            Self::Status => json!({ "command": "status" }),
-            Self::Rate(cap) => {
-                let rate = cap.map_or_else(|| "off".to_owned(), |cap| format!("{}bit", cap.bits_per_second()));
-                json!({ "command": "rate", "rate": rate })
-            }
-            Self::Pause => json!({ "command": "pause" }),
-            Self::Resume => json!({ "command": "resume" }),
-            Self::Stop => json!({ "command": "stop" }),
-        };
-        request.to_string()
+        serde_json::to_string(&self).expect("a command is an object of texts")
     }
 
     /// Reads one.
@@ -37,19 +70,9 @@ impl Request {
     /// # Errors
     /// It is none, or one of a later version.
     pub(crate) fn read(line: &str) -> Result<Self, String> {
-        let request: Value = serde_json::from_str(line).map_err(|error| format!("a request is an object: {error}"))?;
-        match request["command"].as_str() {
-            Some("status") => Ok(Self::Status),
-            Some("rate") => match request["rate"].as_str() {
-                Some("off") => Ok(Self::Rate(None)),
-                Some(rate) => some_rate(rate).map(|rate| Self::Rate(Some(rate))),
-                None => Err("rate needs a rate: \"50mbit\", or \"off\"".to_owned()),
-            },
-            Some("pause") => Ok(Self::Pause),
-            Some("resume") => Ok(Self::Resume),
-            Some("stop") => Ok(Self::Stop),
-            _ => Err("unknown command; there are status, rate, pause, resume and stop".to_owned()),
-        }
+        serde_json::from_str(line).map_err(|error| {
+            format!("a request is an object with a command, and of rate with a rate: \"50mbit\", or \"off\": {error}")
+        })
     }
 }
 
@@ -62,8 +85,8 @@ mod tests {
         let some = Rate::from_megabits_per_second(50);
         for request in [
             Request::Status,
-            Request::Rate(Some(some)),
-            Request::Rate(None),
+            Request::Rate { rate: Cap(Some(some)) },
+            Request::Rate { rate: Cap(None) },
             Request::Pause,
             Request::Resume,
             Request::Stop,

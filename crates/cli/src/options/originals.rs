@@ -1,27 +1,22 @@
-//! The original programs whose streams `pipe` takes and gives.
+//! The original programs whose streams `pipe` takes and gives: those of SABUL 2.1, built with 32-bit words.
 
-use clap::ValueEnum;
 use farhaul::Protocol;
 
 use crate::exit::Fault;
 
-/// The original program at the other end of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OriginalStream {
-    /// Programs of SABUL 2.1, built with 32-bit words
-    Sabul,
-}
+/// The protocol whose original programs have streams.
+const SABUL: &str = "sabul";
 
-impl OriginalStream {
-    /// The program whose format `pipe` speaks with this protocol.
-    pub(crate) fn of(protocol: &Protocol) -> Result<Option<Self>, Fault> {
-        let found = Self::from_str(protocol.entry().name, false).ok();
-        if found.is_some() && protocol.to_string() != protocol.entry().name {
-            return Err(Fault::usage(format!(
-                "pipe speaks the format of the original {}, which takes no options; copy and bench take them",
-                protocol.entry().name
-            )));
-        }
-        Ok(found)
+/// Whether `pipe` speaks the format of original programs with this protocol.
+///
+/// # Errors
+/// It does, and the options of the protocol are none of that format.
+pub(crate) fn is_original_stream(protocol: &Protocol) -> Result<bool, Fault> {
+    let name = protocol.entry().name;
+    if name == SABUL && protocol.to_string() != name {
+        return Err(Fault::usage(format!(
+            "pipe speaks the format of the original {name}, which takes no options; copy and bench take them"
+        )));
     }
+    Ok(name == SABUL)
 }

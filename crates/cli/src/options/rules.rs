@@ -11,6 +11,7 @@ use farhaul_transfer::lists;
 use farhaul_units::parse_duration;
 
 use crate::exit::Fault;
+use crate::values::{Named, named};
 
 /// What a copy keeps, skips and removes.
 #[derive(Args, Clone, Debug)]
@@ -23,8 +24,14 @@ pub(crate) struct RulesOptions {
     #[arg(long, requires = "archive", hide_short_help = true)]
     numeric_ids: bool,
     /// Files not to send, because the target has them
-    #[arg(long, value_enum, value_name = "RULE", default_value_t = SkipRule::SizeTime, hide_short_help = true)]
-    skip: SkipRule,
+    #[arg(
+        long,
+        value_name = "RULE",
+        value_parser = named(SKIP_RULES),
+        default_value = "size-time",
+        hide_short_help = true
+    )]
+    skip: Skip,
     /// Remove from the target directories what the source lacks, once everything has arrived
     #[arg(long)]
     delete: bool,
@@ -49,8 +56,8 @@ pub(crate) struct RulesOptions {
     #[arg(long, value_name = "I/N", conflicts_with = "delete", hide_short_help = true)]
     pub(crate) shard: Option<Shard>,
     /// When files are synced to the disk: file: before they get their names; chunk: also while they arrive
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = SyncRule::File, hide_short_help = true)]
-    fsync: SyncRule,
+    #[arg(long, value_name = "WHEN", value_parser = named(SYNC_RULES), default_value = "file", hide_short_help = true)]
+    fsync: Sync,
     /// Read each file again from the disk before it gets its name
     #[arg(long, value_enum, value_name = "WHERE", hide_short_help = true)]
     verify: Option<Verify>,
@@ -70,25 +77,13 @@ pub(crate) struct RulesOptions {
     allow_changing: bool,
 }
 
-/// Which files the target is taken to have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum SkipRule {
-    /// Those of the same size and time
-    SizeTime,
-    /// Those of the same content, which both sides read
-    Digest,
-    /// All that exist
-    Exists,
-    /// None
-    Never,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum SyncRule {
-    Never,
-    File,
-    Chunk,
-}
+const SKIP_RULES: &[Named<Skip>] = &[
+    ("size-time", "Those of the same size and time", Skip::SizeTime),
+    ("digest", "Those of the same content, which both sides read", Skip::Digest),
+    ("exists", "All that exist", Skip::Exists),
+    ("never", "None", Skip::Never),
+];
+const SYNC_RULES: &[Named<Sync>] = &[("never", "", Sync::Never), ("file", "", Sync::File), ("chunk", "", Sync::Chunk)];
 
 /// What is read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -105,21 +100,14 @@ impl RulesOptions {
             keep,
             skip: match self.skip {
                 // A manifest proves every file.
-                SkipRule::SizeTime if self.manifest.is_some() => Skip::Digest,
-                SkipRule::SizeTime => Skip::SizeTime,
-                SkipRule::Digest => Skip::Digest,
-                SkipRule::Exists => Skip::Exists,
-                SkipRule::Never => Skip::Never,
+                Skip::SizeTime if self.manifest.is_some() => Skip::Digest,
+                rule => rule,
             },
             delete: self.delete.then(|| self.max_delete.unwrap_or(u64::MAX)),
             whole: false,
             dry_run: self.dry_run,
             verify_disk: self.verify == Some(Verify::Disk),
-            sync: match self.fsync {
-                SyncRule::Never => Sync::Never,
-                SyncRule::File => Sync::File,
-                SyncRule::Chunk => Sync::Chunk,
-            },
+            sync: self.fsync,
             allow_changing: self.allow_changing,
             wait_for_space: self.wait_for_space,
             modify_window: self.modify_window,

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
-use farhaul::security;
+use farhaul::security::Cipher;
 use farhaul_transfer::keys::{HostKeyPolicy, Question};
 use farhaul_transfer::settings::SecuritySettings;
 
 use crate::output::{Output, question};
+use crate::values::{Named, named};
 
 /// Options of the protection of every connection.
 #[derive(Args, Clone, Debug, Default)]
@@ -25,8 +26,8 @@ pub(crate) struct SecurityOptions {
         long,
         env = "FARHAUL_CIPHER",
         value_name = "NAME",
-        value_enum,
-        default_value_t,
+        value_parser = named(CIPHERS),
+        default_value = "auto",
         hide_default_value = true,
         hide_short_help = true
     )]
@@ -77,35 +78,17 @@ enum UnknownKeys {
     Strict,
 }
 
-/// The cipher of connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Cipher {
-    /// The fastest on this processor
-    #[default]
-    Auto,
-    /// AES-128-GCM
-    Aes128,
-    /// AES-256-GCM
-    Aes256,
-    /// ChaCha20-Poly1305
-    Chacha20,
-}
-
-impl From<Cipher> for security::Cipher {
-    fn from(cipher: Cipher) -> Self {
-        match cipher {
-            Cipher::Auto => Self::Auto,
-            Cipher::Aes128 => Self::Aes128Gcm,
-            Cipher::Aes256 => Self::Aes256Gcm,
-            Cipher::Chacha20 => Self::ChaCha20Poly1305,
-        }
-    }
-}
+const CIPHERS: &[Named<Cipher>] = &[
+    ("auto", "The fastest on this processor", Cipher::Auto),
+    ("aes128", "AES-128-GCM", Cipher::Aes128Gcm),
+    ("aes256", "AES-256-GCM", Cipher::Aes256Gcm),
+    ("chacha20", "ChaCha20-Poly1305", Cipher::ChaCha20Poly1305),
+];
 
 impl SecurityOptions {
     /// The settings that they mean, with those of one role or both left out.
     pub(crate) fn settings(&self) -> SecuritySettings {
-        let (plain, key, cipher) = (self.plain, self.key.clone(), self.cipher.into());
+        let (plain, key, cipher) = (self.plain, self.key.clone(), self.cipher);
         SecuritySettings { plain, key, cipher, ..SecuritySettings::default() }
     }
 

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{OsStringValueParser, TypedValueParser};
 use farhaul_transfer::Ssh;
 use farhaul_transfer::bond::Flows;
 use farhaul_units::{Rate, parse_duration};
 
 use crate::options::{NamesOptions, RulesOptions, ServerKeys, SshProgramOptions, Transport};
-use crate::values::{Location, some_rate};
+use crate::values::{Location, location, some_rate};
 
 /// Copy files and directories between hosts, verified and encrypted
 ///
@@ -103,18 +102,8 @@ impl CopyArgs {
         way
     }
 
-    /// Whether ssh reaches one of the ends.
-    pub(crate) fn uses_ssh(&self) -> bool {
-        self.places.iter().any(|place| matches!(place, Location::Ssh(_)))
-    }
-
     /// Whether stdout carries data.
     pub(crate) fn is_to_stdout(&self) -> bool {
         self.places.last() == Some(&Location::Standard)
     }
-}
-
-/// Parses a place, which need not be UTF-8.
-fn location() -> impl TypedValueParser<Value = Location> {
-    OsStringValueParser::new().try_map(|text| Location::read(&text))
 }

@@ -7,12 +7,12 @@ use farhaul_session::ReadFrom;
 use farhaul_transfer::{Code, Error, RemoteFiles, RemotePlace};
 use farhaul_units::ByteSize;
 
-use super::{Visit, location, remote};
+use super::{Visit, remote};
 use crate::cmd::Context;
 use crate::exit::Fault;
 use crate::options::FilesOptions;
 use crate::output::standard_stream::unwritable;
-use crate::values::Location;
+use crate::values::{Location, location};
 
 /// Print files of another host, or a part of them
 ///
@@ -43,13 +43,6 @@ pub(crate) struct CatArgs {
 /// Where to begin. A type of its own for the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Offset(ReadFrom);
-
-impl CatArgs {
-    /// Whether ssh reaches one of the places.
-    pub(crate) fn uses_ssh(&self) -> bool {
-        super::use_ssh(&self.places)
-    }
-}
 
 pub(crate) fn run(args: &CatArgs, context: &Context) -> Result<(), Fault> {
     let places = remote(&args.places)?;

@@ -6,13 +6,13 @@ use clap::Args;
 use farhaul_session::{FileInfo, ListedEntry, Mtime, NodeKind, escape};
 use farhaul_transfer::{Error, RemoteFiles, RemotePlace, TreeItem};
 
-use super::{Visit, location, remote};
+use super::{Visit, remote};
 use crate::cmd::Context;
 use crate::exit::Fault;
 use crate::options::FilesOptions;
 use crate::output::json::{EntryRecord, Record};
 use crate::output::print;
-use crate::values::Location;
+use crate::values::{Location, location};
 
 /// Deepest directories that -R lists.
 const MOST_DEPTH: usize = 1024;
@@ -43,13 +43,6 @@ pub(crate) struct LsArgs {
     recursive: bool,
     #[command(flatten)]
     pub(crate) options: FilesOptions,
-}
-
-impl LsArgs {
-    /// Whether ssh reaches one of the places.
-    pub(crate) fn uses_ssh(&self) -> bool {
-        super::use_ssh(&self.places)
-    }
 }
 
 pub(crate) fn run(args: &LsArgs, context: &Context) -> Result<(), Fault> {

@@ -2,12 +2,12 @@
 
 use clap::Args;
 
-use super::{Visit, location, remote};
+use super::{Visit, remote};
 use crate::cmd::Context;
 use crate::exit::Fault;
 use crate::options::FilesOptions;
 use crate::output::json::FileStatus;
-use crate::values::Location;
+use crate::values::{Location, location};
 
 /// Make directories on another host
 ///
@@ -23,13 +23,6 @@ pub(crate) struct MkdirArgs {
     parents: bool,
     #[command(flatten)]
     pub(crate) options: FilesOptions,
-}
-
-impl MkdirArgs {
-    /// Whether ssh reaches one of the places.
-    pub(crate) fn uses_ssh(&self) -> bool {
-        super::use_ssh(&self.places)
-    }
 }
 
 pub(crate) fn run(args: &MkdirArgs, context: &Context) -> Result<(), Fault> {

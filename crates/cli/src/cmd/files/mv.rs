@@ -4,12 +4,12 @@ use clap::Args;
 use farhaul_session::{NodeKind, own_name};
 use farhaul_transfer::{Error, RemoteFiles, RemotePlace};
 
-use super::{Visit, location, remote};
+use super::{Visit, remote};
 use crate::cmd::Context;
 use crate::exit::{Code, Fault};
 use crate::options::FilesOptions;
 use crate::output::json::FileStatus;
-use crate::values::Location;
+use crate::values::{Location, location};
 
 /// Rename a file or directory of another host
 ///
@@ -29,13 +29,6 @@ pub(crate) struct MvArgs {
     no_clobber: bool,
     #[command(flatten)]
     pub(crate) options: FilesOptions,
-}
-
-impl MvArgs {
-    /// Whether ssh reaches the places.
-    pub(crate) fn uses_ssh(&self) -> bool {
-        super::use_ssh(&self.places)
-    }
 }
 
 pub(crate) fn run(args: &MvArgs, context: &Context) -> Result<(), Fault> {

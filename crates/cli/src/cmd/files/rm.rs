@@ -4,12 +4,12 @@ use clap::Args;
 use farhaul_session::Removing;
 use farhaul_transfer::Error;
 
-use super::{Visit, location, remote};
+use super::{Visit, remote};
 use crate::cmd::Context;
 use crate::exit::{Code, Fault};
 use crate::options::FilesOptions;
 use crate::output::json::FileStatus;
-use crate::values::Location;
+use crate::values::{Location, location};
 
 /// Entries that one place of `rm -r` removes, unless the user permits more.
 const MOST: u64 = 100_000;
@@ -37,13 +37,6 @@ pub(crate) struct RmArgs {
     max_delete: u64,
     #[command(flatten)]
     pub(crate) options: FilesOptions,
-}
-
-impl RmArgs {
-    /// Whether ssh reaches one of the places.
-    pub(crate) fn uses_ssh(&self) -> bool {
-        super::use_ssh(&self.places)
-    }
 }
 
 pub(crate) fn run(args: &RmArgs, context: &Context) -> Result<(), Fault> {
