@@ -3,7 +3,7 @@
 use bolero::check;
 use farhaul_originals::OriginalSession;
 use farhaul_originals::sabul::{PORT, Receiver, Sender};
-use farhaul_proto::{ChannelEnd, Config, Entropy, Totals};
+use farhaul_proto::{ChannelEnd, Config, Totals};
 use farhaul_protocols::sabul::Options;
 use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::sabul::{self as wire, DecimalSeq, MAX_LOSSES, OPTIONS_LEN, Record};
@@ -77,10 +77,6 @@ fn plausible_peers() {
     assert!(repairs > GENERATED && reports > GENERATED, "the sessions get far: {repairs} and {reports}");
 }
 
-fn entropy() -> Entropy {
-    Entropy { cookie_key: [3; 16], seed: 3 }
-}
-
 fn config() -> Config {
     Config { recv_buffer: 1 << 20, send_buffer: 1 << 20, ..Config::default() }
 }
@@ -104,7 +100,7 @@ fn pause(selector: u8) -> Duration {
 /// A sender whose receiver says anything on the channel.
 fn run_sender(input: &[u8]) -> Totals {
     let mut now = Instant::from_nanos(1_000_000_000);
-    let mut session = Sender::new(&config(), &Options::default(), &entropy(), now);
+    let mut session = Sender::new(&config(), &Options::default(), now);
     for (selector, bytes) in steps(input) {
         let step = match selector & 7 {
             0..=4 => session.handle_channel(now, bytes),
@@ -151,7 +147,7 @@ fn advance_sender(session: &mut Sender, from: Instant, until: Instant) -> Instan
 /// A receiver whose sender says anything, on the channel and by datagrams.
 fn run_receiver(input: &[u8]) -> Totals {
     let mut now = Instant::from_nanos(1_000_000_000);
-    let mut session = Receiver::new(&config(), 7_000, &entropy(), now);
+    let mut session = Receiver::new(&config(), 7_000, now);
     let mut block = Vec::new();
     session.poll_channel(now, &mut block);
     let (mut said, mut heard, mut failed) = (0, 0, false);

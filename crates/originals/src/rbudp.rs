@@ -26,7 +26,7 @@ pub use fault::Fault;
 pub use receiving::ReceivingSession;
 pub use sending::SendingSession;
 
-use farhaul_units::{Duration, Instant, Rate, Rng};
+use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::rbudp::HEADER_LEN;
 
 use farhaul_proto::config::Config;
@@ -126,8 +126,6 @@ impl Terms {
             prefix: Prefix::None,
             round_trip: self.round_trip,
             now,
-            // The engines of RBUDP draw nothing.
-            rng: Rng::new(0),
         }
     }
 

@@ -25,9 +25,9 @@ pub use self::sender::Sender;
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::sabul::{HEADER_LEN, MAX_PAYLOAD, OptionsError};
 
+use farhaul_proto::Config;
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::error::PeerMisbehaved;
-use farhaul_proto::{Config, Entropy};
 use farhaul_protocols::blast::engine::{Prefix, Setup};
 
 /// The port of the channel and of the sender's datagrams, unless both ends agree on another one.
@@ -94,15 +94,8 @@ pub enum SabulError {
 }
 
 /// The facts that the engine of a session begins with.
-fn setup<'a>(config: &'a Config, entropy: &Entropy, now: Instant) -> Setup<'a> {
-    Setup {
-        config,
-        datagram: HEADER_LEN + MAX_PAYLOAD,
-        prefix: Prefix::None,
-        round_trip: UNKNOWN_ROUND_TRIP,
-        now,
-        rng: farhaul_units::Rng::new(entropy.seed),
-    }
+fn setup(config: &Config, now: Instant) -> Setup<'_> {
+    Setup { config, datagram: HEADER_LEN + MAX_PAYLOAD, prefix: Prefix::None, round_trip: UNKNOWN_ROUND_TRIP, now }
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@
 //!
 //! | part | owns |
 //! | --- | --- |
+//! | [`engine`] | the contract with a protocol; `setup`: what its engines begin with |
 //! | `tags` | the connections by tag, and admission of callers |
 //! | `opening` | a connection until the hello of the peer has come |
 //! | `established` | an open connection for the endpoint: it joins `frame_channel` and `duplex` |
@@ -52,6 +53,7 @@ mod registered;
 pub(crate) mod send_buffer;
 pub mod sending;
 pub(crate) mod settings;
+mod setup;
 mod tags;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -213,36 +213,26 @@ impl HelloOptions {
     fn read(bytes: &[u8]) -> Result<Self, PeerMisbehaved> {
         let Ok([a, b, c, d, e, f, g, h, flags]) = <[u8; HELLO_LEN]>::try_from(bytes) else {
             let (length, valid) = (bytes.len() as u64, HELLO_LEN as u64);
-            return Err(fault(ControlFault::Length { record: "hello", length, valid }));
+            return Err(PeerMisbehaved::ControlRecord(ControlFault::Length { record: "hello", length, valid }));
         };
         let (micros, window) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
-        let out_of_range =
-            |field, value, valid| Err(fault(ControlFault::OutOfRange { field, value: u64::from(value), valid }));
         let syn = Duration::from_micros(micros.into());
         if !SYN_RANGE.contains(&syn) {
-            return out_of_range("SYN interval", micros, "1000 to 10000000 µs");
+            return Err(PeerMisbehaved::out_of_range("SYN interval", micros.into(), "1000 to 10000000 µs"));
         }
         if !(1..=MAX_WINDOW).contains(&window) {
-            return out_of_range("window", window, "1 to 1048576 packets");
+            return Err(PeerMisbehaved::out_of_range("window", window.into(), "1 to 1048576 packets"));
         }
         Ok(Self { syn, window, takes_more: flags & TAKES_MORE != 0 })
     }
 }
 
-const fn fault(fault: ControlFault) -> PeerMisbehaved {
-    PeerMisbehaved::ControlRecord(fault)
-}
-
 /// The fault behind a record that does not decode.
 fn refused(error: RecordError) -> PeerMisbehaved {
-    fault(match error {
-        RecordError::Kind(kind) => ControlFault::UnknownType(kind),
-        RecordError::Count(count) => {
-            ControlFault::OutOfRange { field: "number of losses", value: count.into(), valid: "1 to 366" }
-        }
-        RecordError::Number(number) => {
-            ControlFault::OutOfRange { field: "sequence number", value: number.into(), valid: "0 to 99999999" }
-        }
-        _ => ControlFault::OutOfTurn("a record"),
-    })
+    match error {
+        RecordError::Kind(kind) => PeerMisbehaved::ControlRecord(ControlFault::UnknownType(kind)),
+        RecordError::Count(count) => PeerMisbehaved::out_of_range("number of losses", count.into(), "1 to 366"),
+        RecordError::Number(number) => PeerMisbehaved::out_of_range("sequence number", number.into(), "0 to 99999999"),
+        _ => PeerMisbehaved::out_of_turn("a record"),
+    }
 }

@@ -15,7 +15,7 @@ use farhaul_units::Instant;
 
 use super::drive::{Application, drive};
 use super::line::Line;
-use super::sabul_streams::{BLOCK, BLOCKS, StreamTerms, entropy};
+use super::sabul_streams::{BLOCK, BLOCKS, StreamTerms};
 use super::{Failure, Progress, Stop};
 
 /// A connection with an original sender.
@@ -47,7 +47,7 @@ impl SabulReceiver {
         progress: Progress,
     ) -> Result<StreamEnd, Failure> {
         let now = self.line.now();
-        let mut session = Receiver::new(&terms.config(), self.udp_port, &entropy()?, now);
+        let mut session = Receiver::new(&terms.config(), self.udp_port, now);
         let mut sink = Sink::start(sink, self.line.waker(), progress)?;
         drive(&mut self.line, &mut session, &mut sink)?;
         self.line.finish();

@@ -17,7 +17,7 @@ use farhaul_units::Instant;
 use super::drive::{Application, drive};
 use super::line::Line;
 use super::port::{Port, PortCallers, bind_both};
-use super::sabul_streams::{BLOCK, BLOCKS, StreamTerms, entropy};
+use super::sabul_streams::{BLOCK, BLOCKS, StreamTerms};
 use super::{Failure, Progress, Stop};
 
 /// A port where an original receiver fetches one stream.
@@ -60,7 +60,7 @@ impl SabulSender {
         let mut line = Line::accepted(stream, peer, stop, Arc::default())?;
         met(line.peer());
         line.use_socket(Arc::new(self.socket))?;
-        let mut session = Sender::new(&terms.config(), &Options::original(), &entropy()?, line.now());
+        let mut session = Sender::new(&terms.config(), &Options::original(), line.now());
         let blocks = read_blocks(source, line.waker())?;
         let mut source = Source { blocks, block: Vec::new(), at: 0, ended: false, progress };
         drive(&mut line, &mut session, &mut source)?;

@@ -1,11 +1,9 @@
-//! Streams of SABUL: their settings, and the randomness of a session.
+//! Streams of SABUL: their settings.
 
 use std::time::Duration;
 
-use farhaul_proto::{Config, Entropy};
+use farhaul_proto::Config;
 use farhaul_units::Rate;
-
-use super::Failure;
 
 /// Bytes of a block between a thread and the session.
 pub(super) const BLOCK: usize = 256 << 10;
@@ -37,11 +35,4 @@ impl StreamTerms {
             ..default
         }
     }
-}
-
-pub(super) fn entropy() -> Result<Entropy, Failure> {
-    let (mut cookie_key, mut seed) = ([0; 16], [0; 8]);
-    let filled = getrandom::fill(&mut cookie_key).and_then(|()| getrandom::fill(&mut seed));
-    filled.map_err(|error| Failure::System(std::io::Error::other(error.to_string())))?;
-    Ok(Entropy { cookie_key, seed: u64::from_ne_bytes(seed) })
 }

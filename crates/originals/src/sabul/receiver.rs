@@ -5,9 +5,9 @@ use farhaul_wire::sabul::{OPTIONS_LEN, Options as Block, Record};
 
 use super::{SabulError, setup};
 use crate::session::{Arrival, OriginalSession};
+use farhaul_proto::Config;
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::stats::Stats;
-use farhaul_proto::{Config, Entropy};
 use farhaul_protocols::blast::engine::Receiver as _;
 use farhaul_protocols::sabul::receiver::{Receiver as Engine, Rules};
 use farhaul_protocols::sabul::{Generation, Repairs};
@@ -60,11 +60,11 @@ enum Phase {
 
 impl Receiver {
     /// A session over a channel to a sender that has just been opened. Datagrams come to this side's `udp_port`.
-    pub fn new(config: &Config, udp_port: u16, entropy: &Entropy, now: Instant) -> Self {
+    pub fn new(config: &Config, udp_port: u16, now: Instant) -> Self {
         let block = Block::new(udp_port);
         let rules = Rules { window: block.window, syn: Generation::March2003.syn(), repairs: Repairs::Original };
         Self {
-            engine: Engine::new(&setup(config, entropy, now), rules),
+            engine: Engine::new(&setup(config, now), rules),
             phase: Phase::Opening,
             from_port: None,
             block: block.encode(),

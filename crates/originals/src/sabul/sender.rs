@@ -5,9 +5,9 @@ use farhaul_wire::sabul::{OPTIONS_LEN, Options as Block, OptionsError};
 
 use super::{SabulError, setup};
 use crate::session::OriginalSession;
+use farhaul_proto::Config;
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::stats::Stats;
-use farhaul_proto::{Config, Entropy};
 use farhaul_protocols::blast::engine::Sender as _;
 use farhaul_protocols::sabul::sender::Sender as Engine;
 use farhaul_protocols::sabul::{Options, Repairs};
@@ -52,10 +52,10 @@ enum Phase {
 
 impl Sender {
     /// A session over a channel that a receiver has just opened. [`Repairs`] has no effect: the receiver decides.
-    pub fn new(config: &Config, options: &Options, entropy: &Entropy, now: Instant) -> Self {
+    pub fn new(config: &Config, options: &Options, now: Instant) -> Self {
         let options = Options { repairs: Repairs::Original, ..options.clone() };
         let window = options.window();
-        let mut engine = Engine::new(&options, &setup(config, entropy, now), window);
+        let mut engine = Engine::new(&options, &setup(config, now), window);
         engine.suit_original_receiver();
         Self {
             engine,

@@ -12,7 +12,7 @@ use farhaul_units::{Duration, Instant, Rate};
 use super::SabulError;
 use crate::session::testing::{Watched, train};
 use crate::session::{Arrival, OriginalSession as _};
-use farhaul_proto::{Config, Entropy};
+use farhaul_proto::Config;
 use farhaul_protocols::sabul::Options;
 
 type Sender = Watched<super::Sender>;
@@ -27,10 +27,6 @@ fn at(millis: u64) -> Instant {
     Instant::from_nanos(1_000_000_000) + Duration::from_millis(millis)
 }
 
-fn entropy() -> Entropy {
-    Entropy { cookie_key: [3; 16], seed: 3 }
-}
-
 /// Words as the wire has them.
 fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
@@ -42,7 +38,7 @@ fn long_words(words: &[u32]) -> Vec<u8> {
 }
 
 fn new_sender(options: &Options) -> Sender {
-    Watched::new(super::Sender::new(&Config::default(), options, &entropy(), at(0)))
+    Watched::new(super::Sender::new(&Config::default(), options, at(0)))
 }
 
 /// A sender whose receiver has sent its options and got the echo.
@@ -91,7 +87,7 @@ fn numbers(datagrams: &[Vec<u8>]) -> Vec<u32> {
 }
 
 fn new_receiver() -> Receiver {
-    Watched::new(super::Receiver::new(&Config::default(), 7_000, &entropy(), at(0)))
+    Watched::new(super::Receiver::new(&Config::default(), 7_000, at(0)))
 }
 
 /// A receiver that has sent its options and got the echo after 30 ms.

@@ -11,7 +11,7 @@ use super::outgoing::Outgoing;
 use super::path_validation::PathValidation;
 use farhaul_proto::endpoint::progress::Progress;
 use farhaul_proto::endpoint::protocol;
-use farhaul_proto::error::{ConnectionLost, ControlFault, PeerMisbehaved};
+use farhaul_proto::error::{ConnectionLost, PeerMisbehaved};
 use farhaul_proto::stats::{Stats, Totals};
 use farhaul_proto::transport::earliest;
 
@@ -72,9 +72,11 @@ impl<P: Protocol> Duplex<P> {
         let liveness = ChannelLiveness::new(now, facts.round_trip, config.keep_alive, config.peer_timeout);
         let prefix = Prefix::Tag(facts.tag);
         let (datagram, round_trip) = (facts.datagram, liveness.rtt.smoothed());
-        let setup = |rng| Setup { config, datagram, prefix, round_trip, now, rng };
-        let sender = P::sender(options, setup(rng.fork()));
-        let receiver = P::receiver(options, facts.hello, setup(rng.fork()))?;
+        // No engine draws. The seeds of what comes after depend on the place of these two.
+        let _ = (rng.fork(), rng.fork());
+        let setup = || Setup { config, datagram, prefix, round_trip, now };
+        let sender = P::sender(options, setup());
+        let receiver = P::receiver(options, facts.hello, setup())?;
         Ok(Self {
             // Both sides begin with the same credit, which needs no record.
             outgoing: Outgoing::new(sender, FIRST_CREDIT, config.send_buffer, datagram),
@@ -190,9 +192,7 @@ impl<P: Protocol> Duplex<P> {
 
     fn on_delivered(&mut self, now: Instant, offset: u64) -> Result<(), PeerMisbehaved> {
         let Some(news) = self.outgoing.on_delivered(now, offset) else {
-            let fault =
-                ControlFault::OutOfRange { field: "the delivered offset", value: offset, valid: "what was written" };
-            return Err(PeerMisbehaved::ControlRecord(fault));
+            return Err(PeerMisbehaved::out_of_range("the delivered offset", offset, "what was written"));
         };
         self.counts.acks_received += 1;
         if news > 0 {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use farhaul_wire::blast::Frame;
 
 use super::engine::Receiver;
-use farhaul_proto::error::{ControlFault, PeerMisbehaved};
+use farhaul_proto::error::PeerMisbehaved;
 
 /// A grant is renewed when this part of the window was read.
 const GRANT_PART: u64 = 4;
@@ -83,15 +83,14 @@ impl<R: Receiver> Incoming<R> {
 
     fn announce(&mut self, bytes: u64) -> Result<(), PeerMisbehaved> {
         if self.ended {
-            return Err(PeerMisbehaved::ControlRecord(ControlFault::OutOfTurn("data after the end")));
+            return Err(PeerMisbehaved::out_of_turn("data after the end"));
         }
         if self.parts.len() >= MAX_PARTS {
-            return Err(PeerMisbehaved::ControlRecord(ControlFault::OutOfTurn("a stream in so many parts")));
+            return Err(PeerMisbehaved::out_of_turn("a stream in so many parts"));
         }
         self.announced = self.announced.saturating_add(bytes);
         if self.announced > self.granted {
-            let fault = ControlFault::OutOfRange { field: "data", value: self.announced, valid: "within the credit" };
-            return Err(PeerMisbehaved::ControlRecord(fault));
+            return Err(PeerMisbehaved::out_of_range("data", self.announced, "within the credit"));
         }
         Ok(())
     }

@@ -3,8 +3,8 @@
 use farhaul_units::{Duration, MsgNo, SeqNo, SeqRange};
 use farhaul_wire::udt4::{MessageField, Position};
 
-use super::engine::Setup;
 use super::partial::Partial;
+use super::setup::Setup;
 use farhaul_proto::buffer::{Insert, RecvBuffer};
 use farhaul_proto::stats::Stats;
 

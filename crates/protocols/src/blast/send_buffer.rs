@@ -167,7 +167,7 @@ impl<const HEADER: usize> SendBuffer<HEADER> {
 
 #[cfg(test)]
 mod tests {
-    use farhaul_units::{Duration, Instant, Rng};
+    use farhaul_units::{Duration, Instant};
     use farhaul_wire::blast::Tag;
 
     use super::*;
@@ -185,9 +185,9 @@ mod tests {
 
     /// Packets of 20 bytes at most, with this prefix, that hold 24 bytes.
     fn buffer(prefix: Prefix) -> SendBuffer<HEADER> {
-        let (round_trip, now, rng) = (Duration::from_millis(10), Instant::ZERO, Rng::new(1));
+        let (round_trip, now) = (Duration::from_millis(10), Instant::ZERO);
         let config = Config::default();
-        let setup = Setup { config: &config, datagram: 20, prefix, round_trip, now, rng };
+        let setup = Setup { config: &config, datagram: 20, prefix, round_trip, now };
         let mut buffer = SendBuffer::new(FIRST, 20 - prefix.length() - 4, &setup);
         let data: Vec<u8> = (1..=24).collect();
         write(&mut buffer, &data, FIRST);

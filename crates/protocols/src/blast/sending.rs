@@ -2,8 +2,8 @@
 
 use farhaul_units::{Duration, Instant};
 
-use super::engine::{Departure, Setup};
 use super::partial::Partial;
+use super::setup::{Departure, Setup};
 use farhaul_proto::endpoint::limit::{Limit, LimitClock};
 use farhaul_proto::stats::Stats;
 

@@ -76,14 +76,15 @@ impl Options {
 
     /// The payload bytes of a full packet by the peer's hello.
     pub(crate) fn payload_of_peer(hello: &[u8], room: usize) -> Result<usize, PeerMisbehaved> {
-        let length = hello.len() as u64;
-        let fault = match hello.try_into().map(u16::from_be_bytes) {
-            Ok(0) => return Ok(room),
-            Ok(most) if most >= MIN_PAYLOAD => return Ok(room.min(usize::from(most))),
-            Ok(most) => ControlFault::OutOfRange { field: "the payload", value: most.into(), valid: "64 or more" },
-            Err(_) => ControlFault::Length { record: "the hello", length, valid: 2 },
-        };
-        Err(PeerMisbehaved::ControlRecord(fault))
+        match hello.try_into().map(u16::from_be_bytes) {
+            Ok(0) => Ok(room),
+            Ok(most) if most >= MIN_PAYLOAD => Ok(room.min(usize::from(most))),
+            Ok(most) => Err(PeerMisbehaved::out_of_range("the payload", most.into(), "64 or more")),
+            Err(_) => {
+                let (record, length) = ("the hello", hello.len() as u64);
+                Err(PeerMisbehaved::ControlRecord(ControlFault::Length { record, length, valid: 2 }))
+            }
+        }
     }
 }
 

@@ -147,7 +147,7 @@ impl Sender {
                 self.pace();
                 Ok(())
             }
-            Request::Stop => Err(PeerMisbehaved::ControlRecord(ControlFault::OutOfTurn("a stop record"))),
+            Request::Stop => Err(PeerMisbehaved::out_of_turn("a stop record")),
         }
     }
 
@@ -188,9 +188,7 @@ impl Sender {
         if seq.value() == block && seq.is_before(self.high()) {
             return Ok(seq);
         }
-        let (field, value) = ("the number of a requested block", u64::from(block));
-        let fault = ControlFault::OutOfRange { field, value, valid: "a block that was sent" };
-        Err(PeerMisbehaved::ControlRecord(fault))
+        Err(PeerMisbehaved::out_of_range("the number of a requested block", block.into(), "a block that was sent"))
     }
 
     // ---- departures ----

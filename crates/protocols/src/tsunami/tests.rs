@@ -111,7 +111,7 @@ fn new_blocks_leave_without_a_copy_and_requested_ones_are_gathered_into_a_train(
     let now = Instant::from_nanos(1_000_000_000);
     let prefix = Prefix::Tag(Tag(0x0102_0304_0506_0708));
     let round_trip = Duration::from_millis(10);
-    let setup = Setup { config: &config, datagram: 1_472, prefix, round_trip, now, rng: Rng::new(1) };
+    let setup = Setup { config: &config, datagram: 1_472, prefix, round_trip, now };
     let mut sender = Tsunami::sender(&fixed(10_000), setup);
     sender.write(now, &content(1_458 * 100));
     let (mut now, mut scratch, mut sent) = (now, Vec::new(), 0);

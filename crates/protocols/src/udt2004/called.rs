@@ -6,8 +6,8 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt2004::Control;
 
 use super::Options;
+use super::established::Udt2004Connection;
 use super::handshake::{from_udt4, read_handshake};
-use super::router::accepted;
 use farhaul_proto::config::Mode;
 use farhaul_proto::endpoint::handshake::Reception;
 use farhaul_proto::endpoint::handshake::admission::Held;
@@ -43,7 +43,10 @@ impl Opening for Called {
         let Some(packet) = read_handshake(datagram) else { return Step::Wait };
         let accepts =
             self.reception.on_call(&packet, self.peer.into(), setup.now, (Held::default(), setup.config)).is_some();
-        match accepts.then(|| accepted(&packet, (self.peer, self.mss), self.options, setup)).flatten() {
+        match accepts
+            .then(|| Udt2004Connection::accepted(&packet, (self.peer, self.mss), self.options, setup))
+            .flatten()
+        {
             Some(established) => Step::Done(Box::new(established)),
             None => Step::Wait,
         }

@@ -1,8 +1,6 @@
 //! The link between a connection and its controller: the controller's input, and bounds on its output.
 
-use farhaul_cc::{
-    AckEvent, Control, ControllerFailure, LossEvent, Path, ReceivedEvent, SentEvent, Supervised, TimeoutEvent,
-};
+use farhaul_cc::{AckEvent, LossEvent, Path, Supervised};
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
 use farhaul_proto::estimate::SentRate;
@@ -15,7 +13,8 @@ const WARNING: f64 = 1.125;
 /// A controller with its settings and the peer's reports.
 #[derive(Debug)]
 pub(super) struct Congestion {
-    controller: Supervised,
+    /// Its own events go straight to it. Those below pass here.
+    pub(super) controller: Supervised,
     /// Shortest period that the rate cap permits.
     min_period: SendPeriod,
     /// AS of the paper, as last reported.
@@ -53,10 +52,6 @@ impl Congestion {
         }
     }
 
-    pub(super) fn on_connect(&mut self, path: &Path) {
-        self.controller.on_connect(path);
-    }
-
     pub(super) fn on_ack(&mut self, path: &Path, ack: &AckEvent) {
         self.warned = false;
         self.controller.on_ack(path, ack);
@@ -69,40 +64,6 @@ impl Congestion {
 
     pub(super) fn on_warning(&mut self, path: &Path) {
         self.warned = !self.controller.on_warning(path);
-    }
-
-    pub(super) fn on_syn(&mut self, path: &Path) {
-        self.controller.on_syn(path);
-    }
-
-    pub(super) fn on_timeout(&mut self, path: &Path, timeout: &TimeoutEvent) {
-        self.controller.on_timeout(path, timeout);
-    }
-
-    /// Whether the controller requests events for single data packets.
-    pub(super) const fn wants_packets(&self) -> bool {
-        self.controller.wants_packets()
-    }
-
-    pub(super) fn on_sent(&mut self, path: &Path, sent: &SentEvent<'_>) {
-        self.controller.on_sent(path, sent);
-    }
-
-    pub(super) fn on_received(&mut self, path: &Path, received: &ReceivedEvent<'_>) {
-        self.controller.on_received(path, received);
-    }
-
-    pub(super) fn on_close(&mut self) {
-        self.controller.on_close();
-    }
-
-    pub(super) const fn control(&self) -> &Control {
-        self.controller.control()
-    }
-
-    /// The first fault of the controller.
-    pub(super) const fn failure(&self) -> Option<ControllerFailure> {
-        self.controller.failure()
     }
 
     /// The controller's period, or the period of the rate cap if that is longer.
@@ -121,7 +82,7 @@ impl Congestion {
     }
 
     fn wanted_period(&self) -> SendPeriod {
-        let period = self.control().send_period;
+        let period = self.controller.control().send_period;
         if self.warned { period.scaled(WARNING) } else { period }
     }
 

@@ -5,6 +5,7 @@ mod facts;
 mod feedback;
 mod packets;
 
+use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 use farhaul_cc::TimeoutEvent;
@@ -15,7 +16,7 @@ use farhaul_wire::udt2004::{Control, HEADER_LEN, Handshake, LossList, LossRange,
 use super::Options;
 use super::congestion::Congestion;
 use super::exp::Exp;
-use super::handshake::to_udt4;
+use super::handshake::{offer, to_udt4};
 use super::receiver::{Receiver, Sizes};
 use super::sender::{Sender, Transmission};
 use farhaul_proto::consts::{IP_UDP_HEADER, SYN_INTERVAL};
@@ -94,13 +95,28 @@ impl Udt2004Connection {
         if let Some(sample) = agreed.round_trip {
             established.rtt.sample(sample, now);
         }
-        if established.congestion.wants_packets() {
+        if established.congestion.controller.wants_packets() {
             established.receiver.hear();
         }
         let path = established.path(now);
-        established.congestion.on_connect(&path);
+        established.congestion.controller.on_connect(&path);
         established.apply_control();
         established
+    }
+
+    /// The connection of a caller that has returned its cookie; `None` if its packets are too small. `mss` is the largest packet
+    /// of this side.
+    pub(super) fn accepted(
+        packet: &udt4::Handshake,
+        (from, mss): (SocketAddr, u32),
+        options: Options,
+        setup: Setup<'_>,
+    ) -> Option<Self> {
+        let offer = offer((setup.config, mss), from, packet.isn, packet.socket_id);
+        let agreed = offer.agree(packet, None).ok()?;
+        let mut answer = Answer::new(offer, agreed);
+        answer.give(udt4::Request::Conclusion, packet.cookie);
+        Some(Self::new(&agreed, &offer, (Some(answer), options), setup))
     }
 
     /// No legitimate peer sends this datagram.
@@ -129,7 +145,7 @@ impl Udt2004Connection {
         if self.sender.sent > self.sent_before {
             self.sent_before = self.sender.sent;
             let path = self.path(now);
-            self.congestion.on_syn(&path);
+            self.congestion.controller.on_syn(&path);
             self.apply_control();
         }
         if busy {
@@ -148,7 +164,7 @@ impl Udt2004Connection {
         event.count = count;
         event.largest_sent = self.sender.next().minus(1);
         let path = self.path(now);
-        self.congestion.on_timeout(&path, &event);
+        self.congestion.controller.on_timeout(&path, &event);
         self.apply_control();
     }
 
@@ -166,18 +182,18 @@ impl Udt2004Connection {
     fn apply_control(&mut self) {
         let rtt = self.rtt_of_peer();
         let capped = self.congestion.beyond_cap();
-        self.sender.apply(self.congestion.control(), self.congestion.send_period(), capped, rtt);
+        self.sender.apply(self.congestion.controller.control(), self.congestion.send_period(), capped, rtt);
     }
 
     /// Whether the controller has failed, which ends the connection.
     const fn has_failed(&self) -> bool {
-        self.congestion.failure().is_some()
+        self.congestion.controller.failure().is_some()
     }
 
     /// Ends the connection if its controller has failed. The peer is told that it is aborted.
     fn look_at_controller(&mut self, now: Instant) -> Effect {
         let is_closing = self.closing.has_begun();
-        let Some(failure) = self.congestion.failure().filter(|_| !is_closing) else { return Effect::GoOn };
+        let Some(failure) = self.congestion.controller.failure().filter(|_| !is_closing) else { return Effect::GoOn };
         self.closing.begin(now, CloseKind::Aborted);
         Effect::Lost(ConnectionLost::ControllerFailed(failure))
     }

@@ -3,8 +3,10 @@
 //! Both carry the same fields: version, sequence number, packet size, window, request, the caller's id, cookie. So
 //! UDT4's caller and listener serve with their defences (attacks A1 to A7), and only the encoding differs.
 
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use farhaul_proto::config::{Config, Mode};
+use farhaul_proto::endpoint::handshake::{Offer, mss_towards};
 use farhaul_units::SeqNo;
 use farhaul_wire::{udt4, udt2004};
 
@@ -54,5 +56,22 @@ pub(super) fn read_handshake(datagram: &[u8]) -> Option<udt4::Handshake> {
     match udt2004::is_handshake(datagram).then(|| udt2004::Control::decode(datagram)) {
         Some(Ok(udt2004::Control::Handshake(packet))) => Some(to_udt4(&packet)),
         _ => None,
+    }
+}
+
+/// This side's contribution to a handshake. The window is half of the buffer. The other half is for data that the
+/// application has not read.
+pub(super) fn offer((config, mss): (&Config, u32), peer: SocketAddr, isn: SeqNo, connection: udt4::SocketId) -> Offer {
+    Offer {
+        mode: Mode::Stream,
+        isn,
+        mss: mss_towards(peer.ip(), mss),
+        largest: None,
+        wants_receipts: false,
+        is_ours: true,
+        flow_window: (config.recv_window() / 2).max(2),
+        max_flow_window: config.max_flow_window,
+        socket_id: connection,
+        peer,
     }
 }

@@ -10,14 +10,14 @@ use farhaul_wire::udt2004::{Control, SeqNo30, is_handshake};
 use super::Options;
 use super::called::Called;
 use super::established::Udt2004Connection;
-use super::handshake::{from_udt4, read_handshake};
+use super::handshake::{from_udt4, offer, read_handshake};
 use super::opening::Udt2004Opening;
 use farhaul_proto::config::{Config, Mode};
 use farhaul_proto::endpoint::Connections;
 use farhaul_proto::endpoint::Demultiplexer;
 use farhaul_proto::endpoint::connection::{Connection, Name};
-use farhaul_proto::endpoint::handshake::{Answer, Offer, Reception, mss_towards};
-use farhaul_proto::endpoint::protocol::{self, Carried, Setup};
+use farhaul_proto::endpoint::handshake::Reception;
+use farhaul_proto::endpoint::protocol::{self, Carried};
 use farhaul_proto::error::ConnectError;
 use farhaul_proto::event::ConnectionId;
 use farhaul_proto::transport::{AddressPair, ConnectOptions};
@@ -42,7 +42,9 @@ impl Router {
     /// Accepts a caller that has returned its cookie, unless its packets are too small.
     fn accept(&mut self, connections: &mut Connections<'_>, now: Instant, from: AddressPair, packet: &Handshake) {
         let mss = connections.config.mss;
-        let Some(established) = accepted(packet, (from.peer, mss), self.options, connections.setup(now)) else {
+        let Some(established) =
+            Udt2004Connection::accepted(packet, (from.peer, mss), self.options, connections.setup(now))
+        else {
             return;
         };
         self.reception.on_accepted(from.peer.ip(), now);
@@ -177,38 +179,6 @@ impl Carried for Router {
     }
 }
 
-/// The connection of a caller that has returned its cookie; `None` if its packets are too small. `mss` is the largest packet
-/// of this side.
-pub(super) fn accepted(
-    packet: &Handshake,
-    (from, mss): (SocketAddr, u32),
-    options: Options,
-    setup: Setup<'_>,
-) -> Option<Udt2004Connection> {
-    let offer = offer((setup.config, mss), from, packet.isn, packet.socket_id);
-    let agreed = offer.agree(packet, None).ok()?;
-    let mut answer = Answer::new(offer, agreed);
-    answer.give(Request::Conclusion, packet.cookie);
-    Some(Udt2004Connection::new(&agreed, &offer, (Some(answer), options), setup))
-}
-
 const fn name(peer: SocketAddr) -> Name {
     Name { key: KEY, peer, mode: Mode::Stream }
-}
-
-/// This side's contribution to a handshake. The window is half of the buffer. The other half is for data that the
-/// application has not read.
-fn offer((config, mss): (&Config, u32), peer: SocketAddr, isn: SeqNo, connection: SocketId) -> Offer {
-    Offer {
-        mode: Mode::Stream,
-        isn,
-        mss: mss_towards(peer.ip(), mss),
-        largest: None,
-        wants_receipts: false,
-        is_ours: true,
-        flow_window: (config.recv_window() / 2).max(2),
-        max_flow_window: config.max_flow_window,
-        socket_id: connection,
-        peer,
-    }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use farhaul_units::Rng;
+
 use super::*;
 use crate::session::testing::content;
 

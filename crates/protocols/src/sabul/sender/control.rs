@@ -5,9 +5,9 @@ use farhaul_wire::sabul::{DecimalSeq, Losses, Record};
 
 use super::{Receiver, Sender};
 use crate::blast::engine::{Feedback, RoundTrips};
+use crate::sabul::Repairs;
 use crate::sabul::rate::Report;
-use crate::sabul::{Repairs, fault};
-use farhaul_proto::error::{ControlFault, PeerMisbehaved};
+use farhaul_proto::error::PeerMisbehaved;
 
 impl Sender {
     /// The receiver sent a record.
@@ -32,8 +32,8 @@ impl Sender {
         let seq = self.numbering.near(number);
         if seq.is_after(self.buffer.next) {
             // Attacks B2, B3.
-            let (value, valid) = (number.value().into(), "at most the next packet");
-            return Err(fault(ControlFault::OutOfRange { field: "acknowledged packet", value, valid }));
+            let value = number.value().into();
+            return Err(PeerMisbehaved::out_of_range("acknowledged packet", value, "at most the next packet"));
         }
         self.state.counts.acks += 1;
         self.silence.on_progress(now);

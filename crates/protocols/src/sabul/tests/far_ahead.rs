@@ -1,6 +1,6 @@
 //! Datagrams far ahead, which cost many reports.
 
-use farhaul_units::{Duration, Instant, Rng};
+use farhaul_units::{Duration, Instant};
 use farhaul_wire::blast::Tag;
 use farhaul_wire::sabul::{Record, encode_data_header};
 
@@ -13,8 +13,8 @@ use farhaul_proto::config::Config;
 fn c3_a_datagram_far_ahead_costs_few_reports_at_a_time_and_all_losses_are_reported() {
     let mut now = Instant::ZERO + Duration::from_secs(1_000);
     let config = Config::default();
-    let (prefix, round_trip, rng) = (Prefix::Tag(Tag(7)), Duration::from_secs(10), Rng::new(1));
-    let setup = Setup { config: &config, datagram: 1_472, prefix, round_trip, now, rng };
+    let (prefix, round_trip) = (Prefix::Tag(Tag(7)), Duration::from_secs(10));
+    let setup = Setup { config: &config, datagram: 1_472, prefix, round_trip, now };
     let options = Options { window: MAX_WINDOW, ..Options::default() };
     let mut receiver = Sabul::receiver(&options, &Sabul::hello(&options), setup).expect("its own hello");
     let last = Numbering::new().wire(Numbering::FIRST.plus(MAX_WINDOW - 1));

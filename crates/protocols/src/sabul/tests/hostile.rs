@@ -1,6 +1,6 @@
 //! Records and datagrams that no peer sends, between Farhaul ends.
 
-use farhaul_units::{Duration, Instant, Rng};
+use farhaul_units::{Duration, Instant};
 use farhaul_wire::blast::Tag;
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ const MOST_LOSSES: u32 = 366;
 
 fn setup(config: &Config) -> Setup<'_> {
     let round_trip = Duration::from_millis(10);
-    Setup { config, datagram: 300, prefix: Prefix::Tag(Tag(7)), round_trip, now: NOW, rng: Rng::new(1) }
+    Setup { config, datagram: 300, prefix: Prefix::Tag(Tag(7)), round_trip, now: NOW }
 }
 
 fn words(words: &[u32]) -> Vec<u8> {

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use farhaul_units::{Duration, Instant, Rate, Rng};
+use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::blast::{TAG_LEN, Tag};
 
 use crate::blast::engine::{Prefix, Protocol, Receiver, Sender, Setup};
@@ -52,16 +52,14 @@ impl SharedLink {
     /// Flows with these options and round-trip times. They begin one after another within a millisecond.
     pub(super) fn new(link: Link, flows: &[(Options, Duration)]) -> Self {
         let config = Config::default();
-        let mut rng = Rng::new(11);
         let make = |(number, (options, round_trip)): (usize, &(Options, Duration))| {
             let now = START + Duration::from_micros(137) * number as u32;
-            let mut setup = || Setup {
+            let setup = || Setup {
                 config: &config,
                 datagram: 1_472,
                 prefix: Prefix::Tag(Tag(number as u64)),
                 round_trip: *round_trip,
                 now,
-                rng: rng.fork(),
             };
             Flow {
                 sender: Sabul::sender(options, setup()),

@@ -112,15 +112,14 @@ fn the_last_packets_are_repeated_after_a_second_of_silence() {
 #[test]
 fn new_packets_leave_in_trains_of_a_quarter_of_a_millisecond() {
     use crate::blast::engine::{Prefix, Protocol, Sender, Setup};
-    use farhaul_units::{Instant, Rng};
+    use farhaul_units::Instant;
     use farhaul_wire::blast::Tag;
 
     let (config, now) = (Config::default(), Instant::from_nanos(1_000_000_000));
     let options = Options { first_rate: megabits(1_000), ..Options::default() };
     let prefix = Prefix::Tag(Tag(7));
     let round_trip = Duration::from_millis(10);
-    let mut sender =
-        Sabul::sender(&options, Setup { config: &config, datagram: 1_472, prefix, round_trip, now, rng: Rng::new(1) });
+    let mut sender = Sabul::sender(&options, Setup { config: &config, datagram: 1_472, prefix, round_trip, now });
     sender.write(now, &content(1 << 20));
     let mut scratch = Vec::new();
     let (mut now, mut packets, mut trains) = (now, 0, 0);

@@ -109,7 +109,7 @@ impl protocol::Established for Udt2004Connection {
         self.exp.on_sent(now, rtt);
         let run = self.sender.emit(transmission, now, rtt)?;
         self.congestion.note_sent(now, run.packets);
-        if self.congestion.wants_packets() {
+        if self.congestion.controller.wants_packets() {
             self.sent_packets.list(packets_of(&run, transmission.seq), transmission.again, now);
         }
         Some((run.segment_size, run.bytes))
@@ -188,7 +188,7 @@ impl protocol::Established for Udt2004Connection {
     }
 
     fn close(&mut self) {
-        self.congestion.on_close();
+        self.congestion.controller.on_close();
     }
 
     fn is_gone(&self) -> bool {

@@ -45,7 +45,7 @@ impl Udt2004Connection {
         sender.limits().fill(now, totals);
         stats.send_period = self.congestion.send_period();
         stats.flow_window = sender.max_window();
-        stats.cwnd = self.congestion.control().cwnd.map_or(u32::MAX, |cwnd| cwnd as u32);
+        stats.cwnd = self.congestion.controller.control().cwnd.map_or(u32::MAX, |cwnd| cwnd as u32);
         stats.in_flight = sender.in_flight();
         stats.rtt = if sender.sent > receiver.packets { self.rtt_of_peer() } else { self.rtt.smoothed() };
         stats.rtt_var = self.rtt.variation();

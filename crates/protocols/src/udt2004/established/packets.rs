@@ -18,7 +18,7 @@ impl Udt2004Connection {
     pub(super) fn report_sent(&mut self, now: Instant) {
         let Some(event) = self.sent_packets.event() else { return };
         let path = self.path(now);
-        self.congestion.on_sent(&path, &event);
+        self.congestion.controller.on_sent(&path, &event);
         self.sent_packets.forget();
         self.apply_control();
     }
@@ -30,7 +30,7 @@ impl Udt2004Connection {
             return;
         }
         let path = self.path(now);
-        self.congestion.on_received(&path, &ReceivedEvent::new(heard, self.receiver.arrived()));
+        self.congestion.controller.on_received(&path, &ReceivedEvent::new(heard, self.receiver.arrived()));
         self.receiver.forget_heard();
         self.apply_control();
     }

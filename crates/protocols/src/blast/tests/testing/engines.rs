@@ -1,6 +1,6 @@
 //! Engines of tests: their setup, transfers over a path, and the faults that they find.
 
-use farhaul_units::{Duration, Instant, Rate, Rng};
+use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::blast::Tag;
 
 use super::{Outcome, Path, Wire, content};
@@ -21,7 +21,6 @@ pub(crate) fn setup(config: &Config) -> Setup<'_> {
         prefix: Prefix::Tag(Tag(0x0102_0304_0506_0708)),
         round_trip: Duration::from_millis(20),
         now: Instant::ZERO,
-        rng: Rng::new(1),
     }
 }
 
