@@ -20,7 +20,7 @@ mod tsunami_client;
 mod tsunami_server;
 
 pub use failure::Failure;
-pub use progress::Progress;
+pub use progress::{Figures, Progress};
 pub use rbudp_receiver::RbudpReceiver;
 pub use sabul_receiver::SabulReceiver;
 pub use sabul_sender::SabulSender;

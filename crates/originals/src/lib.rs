@@ -32,7 +32,7 @@ pub mod tsunami;
 
 pub use farhaul_disk::IncomingPlace;
 pub use host::{
-    Failure, Given, News, OriginalServer, Progress, RbudpReceiver, SabulReceiver, SabulSender, Stop, StreamTerms,
-    TsunamiClient, Watch,
+    Failure, Figures, Given, News, OriginalServer, Progress, RbudpReceiver, SabulReceiver, SabulSender, Stop,
+    StreamTerms, TsunamiClient, Watch,
 };
 pub use session::{Arrival, OriginalSession, Placed};

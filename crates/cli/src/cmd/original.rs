@@ -33,6 +33,17 @@ fn end_record(protocol: &str, direction: Direction) -> Report {
     }
 }
 
+/// Completes the `end` record by the figures of its session.
+fn complete(end: &mut Report, progress: &Progress, meter: Meter) {
+    let figures = progress.figures();
+    end.bytes = figures.bytes;
+    end.packets_sent = figures.packets_sent;
+    end.packets_retransmitted = figures.packets_retransmitted;
+    end.packets_received = figures.packets_received;
+    end.seconds = meter.elapsed().as_secs_f64();
+    end.cpu_seconds = meter.cpu();
+}
+
 /// The record of a file, with its name as the original program gives it.
 fn file_record(session: Option<u64>, name: &[u8], status: FileStatus, bytes: u64, error: Option<String>) -> Record {
     Record::File(FileRecord { error, ..FileRecord::of(session, name, status, bytes) })
@@ -49,11 +60,12 @@ fn stop_at_signals(context: &Context) -> Stop {
 /// Prints how far a session is on SIGUSR1. The rate is that since the last time, or since the begin.
 fn show_state(context: &Context, output: &Output, progress: &Progress, meter: Meter) {
     let (output, progress, tracker) = (output.clone(), progress.clone(), Tracker::default());
-    tracker.moved_elsewhere(meter.elapsed(), progress.bytes());
+    tracker.moved_elsewhere(meter.elapsed(), progress.figures().bytes);
     context.interrupt.shows(move || {
-        let announced = Some(progress.announced()).filter(|bytes| *bytes > 0);
+        let figures = progress.figures();
+        let announced = Some(figures.announced).filter(|bytes| *bytes > 0);
         tracker.set_total(Total { bytes: announced, files: None });
-        tracker.moved_elsewhere(meter.elapsed(), progress.bytes());
+        tracker.moved_elsewhere(meter.elapsed(), figures.bytes);
         output.state(&tracker.snapshot().words());
     });
 }

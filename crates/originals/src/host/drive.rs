@@ -134,7 +134,7 @@ impl<S: OriginalSession<Fault: Into<Failure>>, A: Application<S>> Drive<'_, S, A
                 if let Some(progress) = application.progress()
                     && !matches!(arrival, Arrival::Foreign)
                 {
-                    progress.add_received(1);
+                    progress.now().packets_received += 1;
                 }
                 if let Arrival::Block(block) = arrival { application.store(session, block) } else { Ok(()) }
             })?;

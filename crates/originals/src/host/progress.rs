@@ -1,61 +1,35 @@
 //! Figures of a running session, for other threads.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Counts that a session updates and any thread may read. Clones are the same.
+/// Figures that a session updates and any thread may read. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<Counts>);
+pub struct Progress(Arc<Mutex<Figures>>);
 
-#[derive(Debug, Default)]
-struct Counts {
-    announced: AtomicU64,
-    bytes: AtomicU64,
-    received: AtomicU64,
-    sent: AtomicU64,
-    retransmitted: AtomicU64,
+/// What a session has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Figures {
+    /// Bytes of all files whose sizes are known.
+    pub announced: u64,
+    /// Bytes that arrived and were new, or that the peer has.
+    pub bytes: u64,
+    /// Datagrams of the peer that arrived.
+    pub packets_received: u64,
+    /// Datagrams that were sent.
+    pub packets_sent: u64,
+    /// Datagrams of them that were sent again.
+    pub packets_retransmitted: u64,
 }
 
 impl Progress {
-    /// Bytes of all files whose sizes are known so far.
-    pub fn announced(&self) -> u64 {
-        self.0.announced.load(Ordering::Relaxed)
+    /// The figures of now.
+    pub fn figures(&self) -> Figures {
+        *self.now()
     }
 
-    /// Bytes that arrived and were new, or that the peer has.
-    pub fn bytes(&self) -> u64 {
-        self.0.bytes.load(Ordering::Relaxed)
-    }
-
-    /// Datagrams of the peer that arrived.
-    pub fn packets_received(&self) -> u64 {
-        self.0.received.load(Ordering::Relaxed)
-    }
-
-    /// Datagrams that were sent.
-    pub fn packets_sent(&self) -> u64 {
-        self.0.sent.load(Ordering::Relaxed)
-    }
-
-    /// Datagrams of them that were sent again.
-    pub fn packets_retransmitted(&self) -> u64 {
-        self.0.retransmitted.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn announce(&self, bytes: u64) {
-        self.0.announced.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    pub(super) fn add_bytes(&self, bytes: u64) {
-        self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    pub(super) fn add_received(&self, packets: u64) {
-        self.0.received.fetch_add(packets, Ordering::Relaxed);
-    }
-
-    pub(super) fn set_sent(&self, packets: u64, retransmitted: u64) {
-        self.0.sent.store(packets, Ordering::Relaxed);
-        self.0.retransmitted.store(retransmitted, Ordering::Relaxed);
+    /// The figures of now, to be updated.
+    pub(super) fn now(&self) -> MutexGuard<'_, Figures> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -100,7 +100,7 @@ impl TsunamiClient {
     pub fn get(&mut self, name: &[u8], local: &Component, place: &Arc<IncomingPlace>) -> Result<u64, Failure> {
         let port = self.line.open_socket(0)?;
         let now = self.line.now();
-        let before = self.requests.progress.announced();
+        let before = self.requests.progress.figures().announced;
         self.session.get(now, name, port).map_err(|error| refused(name, &error))?;
         self.requests.task = Task::Asked { place: Arc::clone(place), name: local.clone() };
         let answer = self.run();
@@ -109,7 +109,7 @@ impl TsunamiClient {
             (ClientEvent::Refused, _) => return Err(Failure::NoFile(name.to_vec())),
             _ => return Err(Fault::OutOfTurn.into()),
         }
-        Ok(self.requests.progress.announced() - before)
+        Ok(self.requests.progress.figures().announced - before)
     }
 
     /// Ends the connection in order.
@@ -138,7 +138,7 @@ impl Requests {
     fn granted(&mut self, size: u64) -> Result<(), Failure> {
         let Task::Asked { place, name } = &self.task else { return Err(Fault::OutOfTurn.into()) };
         let file = place.begin(name, size)?;
-        self.progress.announce(size);
+        self.progress.now().announced += size;
         self.task = Task::Receiving(file);
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Application<Client> for Requests {
         }
         if let Task::Receiving(file) = &self.task {
             file.write(block.offset, block.bytes)?;
-            self.progress.add_bytes(block.bytes.len() as u64);
+            self.progress.now().bytes += block.bytes.len() as u64;
         }
         Ok(())
     }

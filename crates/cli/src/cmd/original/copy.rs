@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::fault::of;
 use super::meanwhile::Meanwhile;
-use super::{end_record, file_record, show_state, start, stop_at_signals};
+use super::{complete, end_record, file_record, show_state, start, stop_at_signals};
 use crate::cmd::copy::args::CopyArgs;
 use crate::cmd::copy::summary::rates;
 use crate::cmd::{Context, report_end};
@@ -42,10 +42,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     let copy = Copy { args, context, plan, output: output.clone(), meter, stop, progress: Progress::default() };
     let result = copy.run(&mut end);
     output.detach();
-    end.seconds = meter.elapsed().as_secs_f64();
-    end.cpu_seconds = meter.cpu();
-    end.bytes = copy.progress.bytes();
-    end.packets_received = copy.progress.packets_received();
+    complete(&mut end, &copy.progress, meter);
     if result.is_ok() && !args.quiet && !args.list {
         output.print_line(&summary(&output, &end));
     }
@@ -255,7 +252,7 @@ impl Copy<'_> {
             Ok(bytes) => {
                 end.files = end.files.map(|files| files + 1);
                 self.record(name, FileStatus::Copied, bytes, None);
-                end.goodput_bps = goodput(self.progress.bytes(), self.meter.elapsed());
+                end.goodput_bps = goodput(self.progress.figures().bytes, self.meter.elapsed());
             }
             Err(failure) => {
                 let fault = self.fault(&failure);

@@ -4,7 +4,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use farhaul_originals::Progress;
+use farhaul_originals::{Figures, Progress};
 use farhaul_transfer::report::bits_per_second;
 use farhaul_transfer::session::measure::Meter;
 use indicatif::ProgressBar;
@@ -36,7 +36,8 @@ impl Meanwhile {
         }
         // Its end is the message.
         let (ends, ended) = sync_channel(0);
-        let mut reports = Reports { progress, meter, output: output.clone(), bar, last: Interval::default() };
+        let output = output.clone();
+        let mut reports = Reports { progress, meter, output, bar, since: Duration::ZERO, before: Figures::default() };
         let thread = thread::Builder::new().name("progress".into()).spawn(move || {
             let mut next = interval;
             loop {
@@ -71,38 +72,34 @@ struct Reports {
     meter: Meter,
     output: Output,
     bar: Option<ProgressBar>,
-    last: Interval,
+    /// The end of the last interval, and the figures then.
+    since: Duration,
+    before: Figures,
 }
 
 impl Reports {
     fn show(&self) {
         if let Some(bar) = &self.bar {
-            bar.set_length(self.progress.announced());
-            bar.set_position(self.progress.bytes());
+            let now = self.progress.figures();
+            bar.set_length(now.announced);
+            bar.set_position(now.bytes);
         }
     }
 
     fn report(&mut self) {
-        let (progress, elapsed) = (&self.progress, self.meter.elapsed());
-        let start_seconds = self.last.end_seconds;
-        let (bytes_total, received) = (progress.bytes(), progress.packets_received());
-        let (sent, again) = (progress.packets_sent(), progress.packets_retransmitted());
-        let bytes = bytes_total - self.last.bytes_total;
-        let time = elapsed.saturating_sub(Duration::from_secs_f64(start_seconds));
-        let interval = Interval {
-            start_seconds,
+        let (now, elapsed, before) = (self.progress.figures(), self.meter.elapsed(), self.before);
+        let bytes = now.bytes - before.bytes;
+        self.output.record(&Record::Interval(Interval {
+            start_seconds: self.since.as_secs_f64(),
             end_seconds: elapsed.as_secs_f64(),
             bytes,
-            bytes_total,
-            goodput_bps: bits_per_second(bytes, time),
-            packets_sent: sent - self.last.packets_sent,
-            packets_retransmitted: again - self.last.packets_retransmitted,
-            packets_received: received - self.last.packets_received,
+            bytes_total: now.bytes,
+            goodput_bps: bits_per_second(bytes, elapsed.saturating_sub(self.since)),
+            packets_sent: now.packets_sent - before.packets_sent,
+            packets_retransmitted: now.packets_retransmitted - before.packets_retransmitted,
+            packets_received: now.packets_received - before.packets_received,
             ..Interval::default()
-        };
-        self.output.record(&Record::Interval(interval.clone()));
-        // The totals, from which the next interval counts.
-        self.last =
-            Interval { packets_sent: sent, packets_retransmitted: again, packets_received: received, ..interval };
+        }));
+        (self.since, self.before) = (elapsed, now);
     }
 }

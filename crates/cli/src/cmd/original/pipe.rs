@@ -10,7 +10,7 @@ use farhaul_transfer::session::measure::Meter;
 use farhaul_units::ByteSize;
 
 use super::fault::of;
-use super::{end_record, show_state, start, stop_at_signals};
+use super::{complete, end_record, show_state, start, stop_at_signals};
 use crate::cmd::pipe::args::PipeArgs;
 use crate::cmd::{Context, report_end};
 use crate::exit::{Code, Fault};
@@ -41,13 +41,7 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
         Some(_) => pipe.send(&mut end, &mut meter),
         None => pipe.receive(&mut end),
     };
-    let progress = &pipe.progress;
-    end.bytes = progress.bytes();
-    end.packets_sent = progress.packets_sent();
-    end.packets_retransmitted = progress.packets_retransmitted();
-    end.packets_received = progress.packets_received();
-    end.seconds = meter.elapsed().as_secs_f64();
-    end.cpu_seconds = meter.cpu();
+    complete(&mut end, &pipe.progress, meter);
     end.goodput_bps = goodput(end.bytes, meter.elapsed());
     // A sender tells it to scripts too: original receivers write wrong bytes, and end with success.
     if result.is_ok() && (direction == Direction::Sent || is_terminal()) {

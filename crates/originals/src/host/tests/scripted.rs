@@ -178,5 +178,5 @@ fn datagrams_of_a_stranger_neither_arrive_nor_count() {
         assert_eq!(receiving.join().unwrap().unwrap(), StreamEnd::Closed);
     });
     assert_eq!(*kept.0.lock().unwrap(), b"good too");
-    assert_eq!(progress.packets_received(), 2);
+    assert_eq!(progress.figures().packets_received, 2);
 }
