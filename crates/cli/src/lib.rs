@@ -76,7 +76,7 @@ fn run() -> ExitCode {
             if !fault.is_quiet {
                 Output::new(records.to).error(&fault);
             }
-            output::settle();
+            output::drain();
             exit::exit_code(early.verb().map(|(name, _)| name), &fault)
         }
     }

@@ -251,13 +251,13 @@ pub(crate) fn print_json(value: &Value) {
 }
 
 /// Gives the readers of a server what waits for them, before the program ends.
-pub(crate) fn settle() {
-    STDOUT.settle();
-    STDERR.settle();
+pub(crate) fn drain() {
+    STDOUT.drain();
+    STDERR.drain();
 }
 
 /// The first failure of printing. A reader that left is no failure.
 pub(crate) fn outcome() -> Result<(), Fault> {
-    settle();
+    drain();
     STDOUT.outcome().and_then(|()| STDERR.outcome())
 }

@@ -108,7 +108,7 @@ impl Demo<'_> {
         let settings = scratch.settings();
         let mut server = testbed.receiver(self.context, &settings, &["serve", "--json", "--root", &root])?;
         let local = server.wait_for("start")?["local"].as_str().unwrap_or_default().to_owned();
-        let address = testbed.way_to(&local, &self.output)?;
+        let address = testbed.address_towards(&local, &self.output)?;
         let copied = self.copy(&testbed, &settings, (&file, size), &address);
         let received = copied.and_then(|copied| Ok((copied, server.wait_for("end")?)));
         drop(server);

@@ -9,32 +9,32 @@ use serde_json::{Value, json};
 use crate::output::human::{count, percent, time};
 
 /// One direction in a line. `packets_out` is the number of packets that reached its end.
-pub(super) fn line(name: &str, way: &Counters, packets_out: u64) -> String {
-    let policed = way.dropped_policer.packets;
+pub(super) fn line(name: &str, counters: &Counters, packets_out: u64) -> String {
+    let policed = counters.dropped_policer.packets;
     let policed = if policed > 0 { format!(", {} by the policer", count(policed)) } else { String::new() };
     format!(
         "{name}  {} packets in, {} out, {} lost on the link, {} dropped by the queue{policed} ({})",
-        count(way.pushed.packets),
+        count(counters.pushed.packets),
         count(packets_out),
-        count(way.dropped_loss.packets),
-        count(way.dropped_queue.packets),
-        percent(share(way.dropped() as f64, way.pushed.packets as f64)),
+        count(counters.dropped_loss.packets),
+        count(counters.dropped_queue.packets),
+        percent(share(counters.dropped() as f64, counters.pushed.packets as f64)),
     )
 }
 
 /// The same in a record.
-pub(super) fn record(way: &Counters, packets_out: u64) -> Value {
+pub(super) fn record(counters: &Counters, packets_out: u64) -> Value {
     json!({
-        "packets_in": way.pushed.packets,
+        "packets_in": counters.pushed.packets,
         "packets_out": packets_out,
-        "lost": way.dropped_loss.packets,
-        "refused_by_queue": way.dropped_queue.packets,
-        "refused_early": way.dropped_early.packets,
-        "refused_by_policer": way.dropped_policer.packets,
-        "duplicated": way.duplicated.packets,
-        "reordered": way.reordered.packets,
-        "corrupted": way.corrupted.packets,
-        "queue_high_water_packets": way.queue.high_water.packets,
+        "lost": counters.dropped_loss.packets,
+        "refused_by_queue": counters.dropped_queue.packets,
+        "refused_early": counters.dropped_early.packets,
+        "refused_by_policer": counters.dropped_policer.packets,
+        "duplicated": counters.duplicated.packets,
+        "reordered": counters.reordered.packets,
+        "corrupted": counters.corrupted.packets,
+        "queue_high_water_packets": counters.queue.high_water.packets,
     })
 }
 

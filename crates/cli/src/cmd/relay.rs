@@ -59,11 +59,11 @@ pub(crate) fn run(args: &RelayArgs, context: &Context) -> Result<(), Fault> {
 
 /// The report for people.
 fn lines(report: &RelayReport) -> Vec<String> {
-    let way = |name: &str, way: &DirectionReport| link_report::line(name, &way.path, way.sent);
+    let line = |name: &str, of: &DirectionReport| link_report::line(name, &of.path, of.sent);
     let late = link_report::lateness(&report.lateness);
     vec![
-        way("to the server  ", &report.up),
-        way("to the clients ", &report.down),
+        line("to the server  ", &report.up),
+        line("to the clients ", &report.down),
         format!("lateness         {late}; processor {}", time(report.cpu)),
         verdict(report),
     ]

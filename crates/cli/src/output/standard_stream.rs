@@ -79,7 +79,7 @@ impl StandardStream {
     }
 
     /// Gives the reader the lines that wait, if it takes them soon.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn drain(&self) {
         if let Some(waiting) = self.waiting.get() {
             waiting.wait_until_written(LAST_WAIT);
         }
@@ -168,15 +168,15 @@ mod tests {
         static STREAM: StandardStream = StandardStream::new("here", || Box::new(Sink(&WRITTEN)));
         STREAM.do_not_wait(|count| format!("{count} left out\n"));
         STREAM.write("first\n".into());
-        STREAM.settle();
+        STREAM.drain();
         let reading = WRITTEN.lock().unwrap();
         assert_eq!(*reading, "first\n");
         let line = format!("{}\n", "x".repeat(99_999));
         (0..100).for_each(|_| STREAM.write(line.clone()));
         drop(reading);
-        STREAM.settle();
+        STREAM.drain();
         STREAM.write("last\n".into());
-        STREAM.settle();
+        STREAM.drain();
         let written = WRITTEN.lock().unwrap();
         let kept = written.matches('x').count() / 99_999;
         assert!((10..100).contains(&kept), "{kept}");

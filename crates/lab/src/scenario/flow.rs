@@ -91,7 +91,7 @@ impl Protocol {
     ///
     /// # Errors
     /// The bottleneck has no rate, or the protocol takes none.
-    pub(crate) fn settle(&mut self, bottleneck: Option<Rate>) -> Result<(), String> {
+    pub(crate) fn fix_rate(&mut self, bottleneck: Option<Rate>) -> Result<(), String> {
         let Self::Bulk(bulk) = self else { return Ok(()) };
         let Some(share) = bulk.share.take() else { return Ok(()) };
         let Some(rate) = bottleneck else {
@@ -120,7 +120,7 @@ pub(crate) struct Bulk {
     pub(crate) answers_as_libudt: bool,
     /// The disk that the sender reads from.
     pub(crate) disk: Option<DiskSpec>,
-    /// The protocol's fixed rate as a share of the bottleneck's, until [`Protocol::settle`].
+    /// The protocol's fixed rate as a share of the bottleneck's, until [`Protocol::fix_rate`].
     share: Option<f64>,
 }
 

@@ -151,7 +151,7 @@ impl Setup {
         let bottleneck = topology.bottleneck_path().nominal_rate();
         for flow in &mut flows {
             let wrong = |what| source.error_on(flow.line, format!("flow '{}': {what}", flow.name));
-            flow.protocol.settle(bottleneck).map_err(wrong)?;
+            flow.protocol.fix_rate(bottleneck).map_err(wrong)?;
         }
         for key in ["access", "route", "bottleneck"] {
             if root.get(key).is_some() && (key == "access") == named {

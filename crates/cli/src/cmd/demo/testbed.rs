@@ -98,7 +98,7 @@ impl Testbed {
     }
 
     /// The address for the sender of a receiver that listens at `local`.
-    pub(super) fn way_to(&mut self, local: &str, output: &Output) -> Result<String, Fault> {
+    pub(super) fn address_towards(&mut self, local: &str, output: &Output) -> Result<String, Fault> {
         let Self::Relay { path: [up, down], link } = self else { return Ok(local.to_owned()) };
         let to = local.parse().map_err(|_| Fault::new(Code::Failed, "the server did not say where it listens"))?;
         let listen = (Ipv4Addr::LOCALHOST, 0).into();

@@ -68,12 +68,12 @@ impl Live {
 fn line(before: &Snapshot, now: &Snapshot, rates: [Option<Rate>; 2]) -> String {
     let passed = now.at.saturating_sub(before.at);
     let link = |snapshot: &Snapshot, index: usize| snapshot.links.get(index).copied().unwrap_or_default();
-    let way = |name: &str, index: usize| way(name, &link(before, index), &link(now, index), passed, rates[index]);
-    format!("{} · {} · late {}", way("up", 0), way("down", 1), time(now.lateness.p99))
+    let of = |name: &str, index: usize| direction(name, &link(before, index), &link(now, index), passed, rates[index]);
+    format!("{} · {} · late {}", of("up", 0), of("down", 1), time(now.lateness.p99))
 }
 
 /// One direction during the last interval, without parts that are zero.
-fn way(name: &str, before: &Counters, now: &Counters, passed: Duration, rate: Option<Rate>) -> String {
+fn direction(name: &str, before: &Counters, now: &Counters, passed: Duration, rate: Option<Rate>) -> String {
     let carried = now.delivered.bytes.saturating_sub(before.delivered.bytes);
     let carried = Rate::from_bytes_in(carried, passed).unwrap_or(Rate::ZERO);
     let packets = now.queue.mean_packets_since(&before.queue, passed).round() as u64;
@@ -100,12 +100,12 @@ mod tests {
         before.dropped_loss.packets = 7;
         let mut now = before;
         let rate = Some(Rate::from_megabits_per_second(8));
-        assert_eq!(way("up", &before, &now, second, rate), "up 0 bit/s, queue 0");
+        assert_eq!(direction("up", &before, &now, second, rate), "up 0 bit/s, queue 0");
         now.delivered.bytes += 125_000;
         now.dropped_queue.packets += 3;
         now.queue.packet_nanos = 2 * second.as_nanos();
         now.queue.byte_nanos = 3_000 * second.as_nanos();
-        assert_eq!(way("up", &before, &now, second, rate), "up 1.00 Mbit/s, queue 2 (3.00 ms), 3 dropped");
-        assert_eq!(way("up", &before, &now, second, None), "up 1.00 Mbit/s, queue 2, 3 dropped");
+        assert_eq!(direction("up", &before, &now, second, rate), "up 1.00 Mbit/s, queue 2 (3.00 ms), 3 dropped");
+        assert_eq!(direction("up", &before, &now, second, None), "up 1.00 Mbit/s, queue 2, 3 dropped");
     }
 }

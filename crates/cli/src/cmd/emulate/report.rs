@@ -14,17 +14,17 @@ use crate::output::human::{percent, plural, reason, time};
 use crate::output::json::end_record;
 
 /// Counters of both links, the one from the near host first.
-fn ways(report: &EmulationReport) -> [Counters; 2] {
+fn directions(report: &EmulationReport) -> [Counters; 2] {
     [0, 1].map(|index| report.links.get(index).copied().unwrap_or_default())
 }
 
 /// The report for people.
 pub(super) fn lines(report: &EmulationReport) -> Vec<String> {
-    let way = |name: &str, way: &Counters| link_report::line(name, way, way.delivered.packets);
-    let [up, down] = ways(report);
+    let line = |name: &str, of: &Counters| link_report::line(name, of, of.delivered.packets);
+    let [up, down] = directions(report);
     let mut lines = vec![
-        way("to the far host  ", &up),
-        way("to the near host ", &down),
+        line("to the far host  ", &up),
+        line("to the near host ", &down),
         lateness(report),
         format!(
             "emulator           {} of a processor; hosts not polled for {} at most, 99 % of the gaps up to {}",
@@ -66,7 +66,7 @@ fn busy(report: &EmulationReport) -> f64 {
 
 /// The figures of the emulation, without those of the command.
 pub(crate) fn figures(report: &EmulationReport) -> Value {
-    let [up, down] = ways(report).map(|way| link_report::record(&way, way.delivered.packets));
+    let [up, down] = directions(report).map(|of| link_report::record(&of, of.delivered.packets));
     json!({
         "seconds": report.elapsed.as_secs_f64(),
         "up": up,

@@ -91,12 +91,12 @@ fn longest_round_trip(source: &Source, topology: &Topology, flows: &[FlowSpec]) 
                 format!("flow '{}' cannot have `rtt`: with [[links]], the delays of the links give the RTT", flow.name);
             return Err(source.error_on(flow.line, message));
         }
-        let way = |from, to, there: &str, here: &str| {
+        let reaches = |from, to, there: &str, here: &str| {
             let message = format!("flow '{}' cannot reach its end: no links lead from {here} to {there}", flow.name);
             graph.way(from, to).map(drop).ok_or_else(|| source.error_on(flow.line, message))
         };
-        way(place.0, place.1, &to, &from)?;
-        way(place.1, place.0, &from, &to)?;
+        reaches(place.0, place.1, &to, &from)?;
+        reaches(place.1, place.0, &from, &to)?;
         longest = longest.max(topology.round_trip(&graph, place).unwrap_or_default());
     }
     Ok(longest)
