@@ -72,24 +72,24 @@ struct FlowName(String);
 #[serde(try_from = "String")]
 enum FlowKind {
     Bulk(farhaul_protocols::Protocol),
-    Tcp,
-    Libudt,
-    Constant,
-    OnOff,
-    Poisson,
-    Stable,
-    Probe,
+    Other(ReadKeys),
 }
 
+/// Reads the keys of a kind of flows, whose packets have so many bytes.
+type ReadKeys = fn(&mut Section<'_>, u32) -> Result<Protocol, ScenarioError>;
+
 /// The kinds of flows beside the protocols of the registry.
-const OTHER_KINDS: [(&str, FlowKind); 7] = [
-    ("tcp", FlowKind::Tcp),
-    ("libudt", FlowKind::Libudt),
-    ("cbr", FlowKind::Constant),
-    ("on-off", FlowKind::OnOff),
-    ("poisson", FlowKind::Poisson),
-    ("stable", FlowKind::Stable),
-    ("probe", FlowKind::Probe),
+const OTHER_KINDS: [(&str, ReadKeys); 7] = [
+    ("tcp", |section, _| tcp(section).map(Protocol::Tcp)),
+    ("libudt", |_, _| Ok(Protocol::Libudt)),
+    ("cbr", |section, _| cross(section, CROSS_TRAFFIC, Pattern::Constant)),
+    ("on-off", |section, _| {
+        let (AboveZero(on), Time(off)) = (section.needed("on", ON_OFF)?, section.needed("off", ON_OFF)?);
+        cross(section, ON_OFF, Pattern::OnOff(on, off))
+    }),
+    ("poisson", |section, _| cross(section, CROSS_TRAFFIC, Pattern::Poisson)),
+    ("stable", |section, _| measured::stable(section).map(Protocol::Measured)),
+    ("probe", |section, packet| measured::point(section, packet).map(Protocol::Measured)),
 ];
 
 impl FlowSpec {
@@ -106,7 +106,10 @@ impl FlowSpec {
         let FlowName(group) = section.needed("name", "name = \"far\"")?;
         let packet = section.value("packet")?.map_or(PACKET, |Whole::<576, 65_535>(bytes)| bytes as u32);
         let kind = section.value("protocol")?.unwrap_or_else(|| FlowKind::Bulk(Default::default()));
-        let protocol = protocol(&mut section, kind, packet, controllers)?;
+        let protocol = match kind {
+            FlowKind::Bulk(protocol) => bulk(&mut section, protocol, controllers).map(Protocol::Bulk)?,
+            FlowKind::Other(read) => read(&mut section, packet)?,
+        };
         let transfers = transfers(&mut section, &protocol)?;
         let count = match transfers {
             Some((_, 1)) => None,
@@ -180,27 +183,6 @@ fn transfers(section: &mut Section<'_>, protocol: &Protocol) -> Result<Option<(u
         }
     }
     Ok(Some((transfers as u32, at_a_time.map_or(1, |Whole(flows)| flows).min(transfers))))
-}
-
-fn protocol(
-    section: &mut Section<'_>,
-    kind: FlowKind,
-    packet: u32,
-    controllers: &Controllers,
-) -> Result<Protocol, ScenarioError> {
-    match kind {
-        FlowKind::Constant => cross(section, CROSS_TRAFFIC, Pattern::Constant),
-        FlowKind::Poisson => cross(section, CROSS_TRAFFIC, Pattern::Poisson),
-        FlowKind::OnOff => {
-            let (AboveZero(on), Time(off)) = (section.needed("on", ON_OFF)?, section.needed("off", ON_OFF)?);
-            cross(section, ON_OFF, Pattern::OnOff(on, off))
-        }
-        FlowKind::Bulk(protocol) => bulk(section, protocol, controllers).map(Protocol::Bulk),
-        FlowKind::Tcp => tcp(section).map(Protocol::Tcp),
-        FlowKind::Libudt => Ok(Protocol::Libudt),
-        FlowKind::Stable => measured::stable(section).map(Protocol::Measured),
-        FlowKind::Probe => measured::point(section, packet).map(Protocol::Measured),
-    }
 }
 
 fn cross(section: &mut Section<'_>, example: &str, pattern: Pattern) -> Result<Protocol, ScenarioError> {
@@ -297,8 +279,8 @@ impl TryFrom<String> for FlowKind {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        if let Some((_, kind)) = OTHER_KINDS.iter().find(|(name, _)| *name == text) {
-            return Ok(kind.clone());
+        if let Some((_, read)) = OTHER_KINDS.iter().find(|(name, _)| *name == text) {
+            return Ok(Self::Other(*read));
         }
         text.parse().map(Self::Bulk).map_err(|wrong| match wrong {
             SpecError::UnknownName { name, .. } => {
