@@ -1,4 +1,6 @@
-//! Sans-IO transports. Bytes, time, randomness and commands go in. Bytes, a deadline and events come out.
+//! Unstable: the sans-IO transports that `farhaul` drives.
+//!
+//! Bytes, time, randomness and commands go in. Bytes, a deadline and events come out.
 //!
 //! Start with [`Transport`], the trait that every driver calls. Then read [`Endpoint`], which implements it for every protocol.
 //! UDT is here. `farhaul-protocols` has the other protocols, which are built from the same parts.

@@ -1,5 +1,6 @@
 //! The commands for a control stream beside the connections.
 
+use delegate::delegate;
 use farhaul_units::Instant;
 
 use super::Endpoint;
@@ -19,18 +20,14 @@ impl Endpoint {
         self.channel.end(&mut self.multiplexer);
     }
 
-    /// The control stream.
-    pub fn control(&self) -> Option<&StableStream> {
-        self.channel.control()
-    }
-
-    /// The control stream, to give it payloads or to take its delays.
-    pub fn control_mut(&mut self) -> Option<&mut StableStream> {
-        self.channel.control_mut()
-    }
-
-    /// The ceiling of the connections; `None` without a control stream.
-    pub fn ceiling(&self, now: Instant) -> Option<CeilingFigures> {
-        self.channel.ceiling(now)
+    delegate! {
+        to self.channel {
+            /// The control stream.
+            pub fn control(&self) -> Option<&StableStream>;
+            /// The control stream, to give it payloads or to take its delays.
+            pub fn control_mut(&mut self) -> Option<&mut StableStream>;
+            /// The ceiling of the connections; `None` without a control stream.
+            pub fn ceiling(&self, now: Instant) -> Option<CeilingFigures>;
+        }
     }
 }

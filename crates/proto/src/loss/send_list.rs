@@ -3,6 +3,7 @@
 //! It is a bitmap over the flight window. Its memory is fixed, whatever a peer reports (attack B5). Each packet is
 //! retransmitted at most once per RTT, however often it is reported (attack B6).
 
+use delegate::delegate;
 use farhaul_units::{SeqNo, SeqRange};
 
 use crate::seq_set::SeqSet;
@@ -22,20 +23,31 @@ impl SendList {
         Self { lost: SeqSet::new(first), resent: SeqSet::new(first) }
     }
 
-    /// Lists a report and returns how many of its packets were not listed. The caller has clipped it to the packets in
-    /// flight.
-    pub fn report(&mut self, range: SeqRange) -> u32 {
-        self.lost.insert_range(range)
-    }
-
-    /// The first packet to retransmit.
-    pub fn first(&mut self) -> Option<SeqNo> {
-        self.lost.first()
-    }
-
-    /// The next packet in `from..end` to retransmit.
-    pub fn next_after(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo> {
-        self.lost.next_present(from, end)
+    delegate! {
+        to self.lost {
+            /// Lists a report and returns how many of its packets were not listed. The caller has clipped it to the packets in
+            /// flight.
+            #[call(insert_range)]
+            pub fn report(&mut self, range: SeqRange) -> u32;
+            /// The first packet to retransmit.
+            pub fn first(&mut self) -> Option<SeqNo>;
+            /// The next packet in `from..end` to retransmit.
+            #[call(next_present)]
+            pub fn next_after(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo>;
+            /// Removes packets from the list without sending them.
+            #[call(remove_range)]
+            pub fn forget(&mut self, range: SeqRange);
+            /// Whether this packet is listed.
+            pub fn contains(&self, seq: SeqNo) -> bool;
+        }
+        to self.resent {
+            /// Whether this packet was retransmitted before.
+            #[call(contains)]
+            pub(crate) fn was_resent(&self, seq: SeqNo) -> bool;
+            /// The next packet in `from..end` that was retransmitted before.
+            #[call(next_present)]
+            pub(crate) fn next_resent(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo>;
+        }
     }
 
     /// How many packets from `seq` on are listed without a break, at most `max`.
@@ -49,26 +61,6 @@ impl SendList {
         let range = SeqRange::new(first, first.plus(packets - 1));
         self.lost.remove_range(range);
         self.resent.insert_range(range);
-    }
-
-    /// Removes packets from the list without sending them.
-    pub fn forget(&mut self, range: SeqRange) {
-        self.lost.remove_range(range);
-    }
-
-    /// Whether this packet is listed.
-    pub fn contains(&self, seq: SeqNo) -> bool {
-        self.lost.contains(seq)
-    }
-
-    /// Whether this packet was retransmitted before.
-    pub(crate) fn was_resent(&self, seq: SeqNo) -> bool {
-        self.resent.contains(seq)
-    }
-
-    /// The next packet in `from..end` that was retransmitted before.
-    pub(crate) fn next_resent(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo> {
-        self.resent.next_present(from, end)
     }
 
     /// Everything before `seq` has arrived.

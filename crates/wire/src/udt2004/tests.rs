@@ -5,6 +5,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::DecodeError;
 
 fn encoded(packet: &Packet<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();

@@ -1,5 +1,6 @@
 //! The connection as the endpoint sees it: the trait `Established`, which every call goes through.
 
+use delegate::delegate;
 use farhaul_cc::Controller;
 use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::udt4::{Control, DataHeader, is_control, is_handshake};
@@ -180,12 +181,18 @@ impl protocol::Established for UdtConnection {
         taken
     }
 
-    fn room(&self) -> u64 {
-        self.sender.room()
-    }
-
-    fn has_room_again(&mut self) -> bool {
-        self.sender.has_room_again()
+    delegate! {
+        to self.sender {
+            fn room(&self) -> u64;
+            fn has_room_again(&mut self) -> bool;
+            fn is_flushed(&self) -> bool;
+        }
+        to self.receiver.buffer {
+            #[call(available)]
+            fn readable(&self) -> u64;
+            #[call(is_contiguous)]
+            fn is_complete(&self) -> bool;
+        }
     }
 
     fn read(&mut self, _now: Instant, out: &mut [u8]) -> usize {
@@ -194,10 +201,6 @@ impl protocol::Established for UdtConnection {
             self.note_read(read);
         }
         read
-    }
-
-    fn readable(&self) -> u64 {
-        self.receiver.buffer.available()
     }
 
     fn can_read(&mut self) -> bool {
@@ -288,10 +291,6 @@ impl protocol::Established for UdtConnection {
 
     // ---- facts ----
 
-    fn is_flushed(&self) -> bool {
-        self.sender.is_flushed()
-    }
-
     fn may_close(&self) -> bool {
         self.is_flushed() && !self.half_close.as_ref().is_some_and(HalfClose::owes_confirmation)
     }
@@ -303,10 +302,6 @@ impl protocol::Established for UdtConnection {
 
     fn is_read_to_end(&self) -> bool {
         self.half_close.as_ref().is_some_and(HalfClose::is_peer_complete) && self.readable() == 0
-    }
-
-    fn is_complete(&self) -> bool {
-        self.receiver.buffer.is_contiguous()
     }
 
     fn was_heard(&self) -> bool {
