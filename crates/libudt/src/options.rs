@@ -23,68 +23,58 @@ const RENDEZVOUS_TIMEOUT: Duration = Duration::from_secs(30);
 /// The variable of the environment that names another default controller than Farhaul's.
 const CONTROLLER_VARIABLE: &str = "FARHAUL_LIBUDT_CONTROLLER";
 
-/// The options of libudt, by their numbers.
+/// The options of libudt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(i32)]
 pub(crate) enum Name {
-    Mss = 0,
-    SendBlocks = 1,
-    RecvBlocks = 2,
-    Controller = 3,
-    FlowWindow = 4,
-    SendBuffer = 5,
-    RecvBuffer = 6,
-    Linger = 7,
-    UdpSendBuffer = 8,
-    UdpRecvBuffer = 9,
-    Rendezvous = 12,
-    SendTimeout = 13,
-    RecvTimeout = 14,
-    ReuseAddress = 15,
-    MaxBandwidth = 16,
-    State = 17,
-    Events = 18,
-    SendData = 19,
-    RecvData = 20,
+    Mss,
+    SendBlocks,
+    RecvBlocks,
+    Controller,
+    FlowWindow,
+    SendBuffer,
+    RecvBuffer,
+    Linger,
+    UdpSendBuffer,
+    UdpRecvBuffer,
+    Rendezvous,
+    SendTimeout,
+    RecvTimeout,
+    ReuseAddress,
+    MaxBandwidth,
+    State,
+    Events,
+    SendData,
+    RecvData,
 }
 
 impl Name {
+    /// The option of this number, with the form of its value in memory.
+    ///
     /// # Errors
     /// There is no such option, or it is declared only.
-    pub(crate) fn from_number(number: i32) -> Result<Self> {
-        const ALL: [Name; 19] = [
-            Name::Mss,
-            Name::SendBlocks,
-            Name::RecvBlocks,
-            Name::Controller,
-            Name::FlowWindow,
-            Name::SendBuffer,
-            Name::RecvBuffer,
-            Name::Linger,
-            Name::UdpSendBuffer,
-            Name::UdpRecvBuffer,
-            Name::Rendezvous,
-            Name::SendTimeout,
-            Name::RecvTimeout,
-            Name::ReuseAddress,
-            Name::MaxBandwidth,
-            Name::State,
-            Name::Events,
-            Name::SendData,
-            Name::RecvData,
-        ];
-        ALL.into_iter().find(|name| *name as i32 == number).ok_or(Code::InvalidOperation.into())
-    }
-
-    /// The form of its value in memory.
-    pub(crate) const fn form(self) -> Form {
-        match self {
-            Self::SendBlocks | Self::RecvBlocks | Self::Rendezvous | Self::ReuseAddress => Form::Bool,
-            Self::MaxBandwidth => Form::Long,
-            Self::Linger => Form::Linger,
-            Self::Controller => Form::Pointer,
-            _ => Form::Int,
-        }
+    pub(crate) fn from_number(number: i32) -> Result<(Self, Form)> {
+        Ok(match number {
+            0 => (Self::Mss, Form::Int),
+            1 => (Self::SendBlocks, Form::Bool),
+            2 => (Self::RecvBlocks, Form::Bool),
+            3 => (Self::Controller, Form::Pointer),
+            4 => (Self::FlowWindow, Form::Int),
+            5 => (Self::SendBuffer, Form::Int),
+            6 => (Self::RecvBuffer, Form::Int),
+            7 => (Self::Linger, Form::Linger),
+            8 => (Self::UdpSendBuffer, Form::Int),
+            9 => (Self::UdpRecvBuffer, Form::Int),
+            12 => (Self::Rendezvous, Form::Bool),
+            13 => (Self::SendTimeout, Form::Int),
+            14 => (Self::RecvTimeout, Form::Int),
+            15 => (Self::ReuseAddress, Form::Bool),
+            16 => (Self::MaxBandwidth, Form::Long),
+            17 => (Self::State, Form::Int),
+            18 => (Self::Events, Form::Int),
+            19 => (Self::SendData, Form::Int),
+            20 => (Self::RecvData, Form::Int),
+            _ => return Err(Code::InvalidOperation.into()),
+        })
     }
 }
 

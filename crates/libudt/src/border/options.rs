@@ -15,9 +15,9 @@ use crate::table;
 pub(super) unsafe extern "C" fn fh_udt_setsockopt(socket: i32, option: i32, value: *const c_void) -> Outcome {
     answer(|| {
         let socket = table::find(socket)?;
-        let name = Name::from_number(option)?;
+        let (name, form) = Name::from_number(option)?;
         // SAFETY: as promised.
-        socket.set_option(name, unsafe { read(name.form(), value) }?)
+        socket.set_option(name, unsafe { read(form, value) }?)
     })
 }
 
@@ -34,7 +34,7 @@ pub(super) unsafe extern "C" fn fh_udt_getsockopt(
 ) -> Outcome {
     answer(|| {
         let socket = table::find(socket)?;
-        let name = Name::from_number(option)?;
+        let (name, _) = Name::from_number(option)?;
         if value.is_null() || length.is_null() {
             return Err(Code::InvalidParameter.into());
         }
