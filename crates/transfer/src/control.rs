@@ -10,7 +10,6 @@ use farhaul::probe::{Delays, PROTECTION_OVERHEAD, StableConfig, StableFigures};
 use farhaul::{ControlStream, Stream};
 use farhaul_udp::Clock;
 use farhaul_units::{Instant, Rate};
-
 use serde_json::{Value, json};
 
 use crate::environment::Environment;

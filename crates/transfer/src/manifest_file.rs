@@ -4,15 +4,11 @@
 //! the line begins with a backslash, and the path has `\\`, `\n` and `\r` for them. `b3sum --check` reads the same lines.
 
 use std::fs::File;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
-use farhaul_session::{CHUNK_LEN, ChunkDigests, ChunkHasher, Digest};
-
 use farhaul_keys::lists::{unmarked, without_end};
-
-/// Bytes per read.
-const BLOCK: usize = 1 << 20;
+use farhaul_session::Digest;
 
 /// The line for a file.
 pub fn line(path: &[u8], digest: &Digest) -> Vec<u8> {
@@ -68,10 +64,7 @@ fn parse(line: &[u8]) -> Option<Listed> {
     };
     let (digits, path) = line.split_at_checked(64)?;
     let path = path.strip_prefix(b"  ")?;
-    let mut digest = [0; 32];
-    for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
+    let digest = *blake3::Hash::from_hex(digits).ok()?.as_bytes();
     let mut plain = Vec::new();
     let mut bytes = path.iter();
     while let Some(&byte) = bytes.next() {
@@ -93,33 +86,9 @@ fn parse(line: &[u8]) -> Option<Listed> {
 /// # Errors
 /// It cannot be read.
 pub fn digest_of(path: &Path) -> io::Result<Digest> {
-    let (mut file, mut room, mut digests, mut size) = (File::open(path)?, vec![0; BLOCK], ChunkDigests::default(), 0);
-    let mut hasher = ChunkHasher::at(0);
-    loop {
-        let len = match file.read(&mut room) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            len => len?,
-        };
-        if len == 0 {
-            break;
-        }
-        size += len as u64;
-        let mut rest = &room[..len];
-        while !rest.is_empty() {
-            let free = usize::try_from(CHUNK_LEN - hasher.len()).unwrap_or(BLOCK);
-            let (part, behind) = rest.split_at(free.min(rest.len()));
-            hasher.update(part);
-            rest = behind;
-            if hasher.len() == CHUNK_LEN {
-                digests.put(&hasher);
-                hasher.start(hasher.index() + 1);
-            }
-        }
-    }
-    if !hasher.is_empty() {
-        digests.put(&hasher);
-    }
-    digests.root(size).ok_or_else(|| io::Error::other("its digest is incomplete"))
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(path)?)?;
+    Ok(Digest::from_bytes(*hasher.finalize().as_bytes()))
 }
 
 /// The path of a listed file below `root`.

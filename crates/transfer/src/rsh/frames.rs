@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use farhaul::Error as ConnectionError;
-use farhaul_session::{CommandFrame, STREAM_HEADER, StandardStream};
-
 use farhaul_bond::BondedStream;
+use farhaul_session::{CommandFrame, STREAM_HEADER, StandardStream};
 
 /// Most bytes of a stream in one frame: as many as the library moves at once.
 const BLOCK: usize = (256 << 10) - STREAM_HEADER;

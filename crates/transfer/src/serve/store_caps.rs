@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use farhaul_disk::{Caps, ScratchClaim};
+use farhaul_keys::{Claim, Permit};
 use farhaul_session::Failure;
 use farhaul_udp::Clock;
-
-use farhaul_keys::{Claim, Permit};
 
 /// The permit of a session, for its store.
 #[derive(Debug)]
