@@ -19,7 +19,7 @@
 //! | segmentation and coalescing of packets | `packet.rs`, `packet/` |
 //! | namespaces and their removal | `namespace.rs` |
 //! | networks without root | `rootless.rs` |
-//! | the device of a host | `tun.rs`; system calls: `sys.rs` |
+//! | the device of a host | `tun.rs`; its addresses: `netlink.rs`; system calls: `sys.rs` |
 //! | statistics of the kernel's TCP | `tcp.rs` |
 //! | capture files | `capture.rs` |
 //! | processor sleep | `awake.rs` |
@@ -40,6 +40,7 @@ mod flaw;
 mod inbox;
 mod lateness;
 mod namespace;
+mod netlink;
 mod network;
 mod pace;
 mod packet;

@@ -1,24 +1,16 @@
 //! System calls that no safe library offers. All `unsafe` code of this crate is in this file.
-#![expect(
-    unsafe_code,
-    reason = "TUN devices, interface addresses, namespaces and TCP_INFO, which rustix does not know"
-)]
+#![expect(unsafe_code, reason = "TUN devices, namespaces and TCP_INFO, which rustix does not know")]
 
 use std::ffi::CString;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use rustix::io::retry_on_intr;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
-use rustix::net::netdevice::name_to_index;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{Pid, WaitOptions, waitpid};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
-
-mod netlink;
 
 /// Work that the kernel may leave to the reader of a TUN device.
 pub(crate) mod offload {
@@ -147,7 +139,9 @@ unsafe fn init(pipe: RawFd, alive: RawFd) -> ! {
 pub(crate) fn become_tun(device: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     let mut request = interface(name)?;
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
-    ioctl(device, libc::TUNSETIFF, &raw mut request)
+    // SAFETY: this request takes the structure, which lives through the call.
+    let result = unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Sets the work that the reader of a TUN device takes over.
@@ -155,48 +149,6 @@ pub(crate) fn set_offloads(device: BorrowedFd<'_>, offloads: u32) -> io::Result<
     // SAFETY: this request takes a plain number.
     let result = unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(offloads)) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Gives the interface `name` an IPv4 address, and a route to the rest of its subnet.
-pub(crate) fn set_ipv4(name: &str, address: Ipv4Addr, prefix: u32) -> io::Result<()> {
-    let socket = control(AddressFamily::INET)?;
-    let mut request = interface(name)?;
-    request.ifr_ifru.ifru_addr = ipv4(address);
-    ioctl(socket.as_fd(), libc::SIOCSIFADDR as libc::Ioctl, &raw mut request)?;
-    request.ifr_ifru.ifru_netmask = ipv4(Ipv4Addr::from_bits(u32::MAX << (32 - prefix)));
-    ioctl(socket.as_fd(), libc::SIOCSIFNETMASK as libc::Ioctl, &raw mut request)
-}
-
-/// Gives the interface `name` an IPv6 address. The interface must be up.
-pub(crate) fn set_ipv6(name: &str, address: Ipv6Addr, prefix: u32) -> io::Result<()> {
-    let socket = control(AddressFamily::INET6)?;
-    let mut request = libc::in6_ifreq {
-        ifr6_addr: libc::in6_addr { s6_addr: address.octets() },
-        ifr6_prefixlen: prefix,
-        ifr6_ifindex: name_to_index(&socket, name)? as libc::c_int,
-    };
-    ioctl(socket.as_fd(), libc::SIOCSIFADDR as libc::Ioctl, &raw mut request)
-}
-
-/// Sets the MTU of an interface in bytes and the length of its transmit queue in packets. Uses netlink, because the
-/// older ioctl for the queue needs rights over the whole machine.
-pub(crate) fn set_sizes(name: &str, mtu: u32, queue: u32) -> io::Result<()> {
-    let mut attributes = netlink::attribute(libc::IFLA_IFNAME, CString::new(name)?.as_bytes_with_nul());
-    attributes.extend(netlink::attribute(libc::IFLA_MTU, &mtu.to_ne_bytes()));
-    attributes.extend(netlink::attribute(libc::IFLA_TXQLEN, &queue.to_ne_bytes()));
-    netlink::set_link(&attributes)
-}
-
-/// Switches an interface on or off.
-pub(crate) fn switch(name: &str, on: bool) -> io::Result<()> {
-    let socket = control(AddressFamily::INET)?;
-    let mut request = interface(name)?;
-    ioctl(socket.as_fd(), libc::SIOCGIFFLAGS as libc::Ioctl, &raw mut request)?;
-    // SAFETY: the call before has filled in the flags, and any bit pattern is a valid number.
-    let flags = unsafe { request.ifr_ifru.ifru_flags };
-    let up = libc::IFF_UP as libc::c_short;
-    request.ifr_ifru.ifru_flags = if on { flags | up } else { flags & !up };
-    ioctl(socket.as_fd(), libc::SIOCSIFFLAGS as libc::Ioctl, &raw mut request)
 }
 
 /// Room for Linux' `struct tcp_info` as of 6.18, and for later fields.
@@ -235,12 +187,6 @@ pub(crate) fn limit_tcp_window(socket: BorrowedFd<'_>, bytes: u32) -> io::Result
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A socket for requests about interfaces, in the calling thread's network.
-fn control(family: AddressFamily) -> io::Result<OwnedFd> {
-    // The default protocol of netlink is the one about links.
-    Ok(socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
-}
-
 /// A request about the interface `name`.
 fn interface(name: &str) -> io::Result<libc::ifreq> {
     let text = CString::new(name)?;
@@ -254,19 +200,4 @@ fn interface(name: &str) -> io::Result<libc::ifreq> {
         *place = *byte as libc::c_char;
     }
     Ok(request)
-}
-
-fn ipv4(address: Ipv4Addr) -> libc::sockaddr {
-    let mut data = [0; 14];
-    for (place, byte) in data[2..6].iter_mut().zip(address.octets()) {
-        *place = byte as libc::c_char;
-    }
-    libc::sockaddr { sa_family: libc::AF_INET as libc::sa_family_t, sa_data: data }
-}
-
-/// Makes a request that reads and writes a structure.
-fn ioctl<T>(descriptor: BorrowedFd<'_>, request: libc::Ioctl, value: *mut T) -> io::Result<()> {
-    // SAFETY: every caller passes the structure documented for its request, alive and writable.
-    let result = unsafe { libc::ioctl(descriptor.as_raw_fd(), request, value) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, open};
 
+use crate::netlink;
 use crate::packet::virtio::GsoTypes;
 use crate::sys::{self, offload};
 
@@ -16,8 +17,8 @@ pub(crate) const INTERFACE: &str = "tun0";
 /// The emulator polls every 75 to 100 µs, in which an unpaced sender can queue some hundred packets.
 const QUEUE: u32 = 10_000;
 /// All addresses of a network share one subnet per family, so that hosts need no further routes.
-const IPV4_PREFIX: u32 = 16;
-const IPV6_PREFIX: u32 = 64;
+const IPV4_PREFIX: u8 = 16;
+const IPV6_PREFIX: u8 = 64;
 
 /// An open TUN device. It exists as long as this value.
 #[derive(Debug)]
@@ -37,12 +38,12 @@ impl Tun {
         if !udp {
             sys::set_offloads(device.as_fd(), offload::CHECKSUMS | offload::TCP)?;
         }
-        sys::set_sizes(INTERFACE, mtu, QUEUE)?;
-        sys::switch("lo", true)?;
-        sys::set_ipv4(INTERFACE, ipv4, IPV4_PREFIX)?;
-        sys::switch(INTERFACE, true)?;
+        netlink::set_sizes(INTERFACE, mtu, QUEUE)?;
+        netlink::switch("lo", true)?;
+        netlink::add_address(INTERFACE, ipv4.into(), IPV4_PREFIX)?;
+        netlink::switch(INTERFACE, true)?;
         // On a system without IPv6 the hosts have none either.
-        let _ = sys::set_ipv6(INTERFACE, ipv6, IPV6_PREFIX);
+        let _ = netlink::add_address(INTERFACE, ipv6.into(), IPV6_PREFIX);
         Ok(Self { device, gso_types: GsoTypes { udp, ..GsoTypes::ALL } })
     }
 

@@ -17,8 +17,8 @@ use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
 use super::*;
 use crate::flaw::{MAX_BUSY, MAX_STALL};
+use crate::netlink;
 use crate::run::obstacle::{BURDEN, NOTHING, WALL};
-use crate::sys;
 
 /// Two hosts some milliseconds apart, with connected sockets.
 struct Pair {
@@ -264,7 +264,7 @@ fn packets_refused_by_a_host_are_counted() {
     let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
     pair.send(1);
     pair.recv();
-    pair.emulation.enter(pair.far, || sys::switch(tun::INTERFACE, false)).unwrap();
+    pair.emulation.enter(pair.far, || netlink::switch(tun::INTERFACE, false)).unwrap();
     pair.send(3);
     pair.wait_until(|link| link.delivered.packets == 4);
     let flaws = pair.flaws();
