@@ -85,6 +85,14 @@ fn window(rate: PacketRate, rtt: Duration) -> f64 {
     rate.packets_in(rtt + SYN_INTERVAL) + HEADROOM
 }
 
+/// A law takes over a connection: it goes on with the window, and with the pace or a first one.
+pub(super) fn take_over(path: &Path, control: &mut Control) {
+    set_cwnd(path, control, cwnd(control));
+    if control.send_period.is_unpaced() {
+        control.send_period = start_period(path, cwnd(control));
+    }
+}
+
 /// The current window, packets.
 pub(crate) fn cwnd(control: &Control) -> f64 {
     control.cwnd.unwrap_or(Control::INITIAL_CWND)

@@ -29,7 +29,7 @@
 use farhaul_units::Duration;
 
 use super::daimd::{DECREASE, Daimd, NakEffect, decrease};
-use super::flow_control::{SlowStart, cwnd, measured_rate, next_window, set_cwnd, start_period};
+use super::flow_control::{SlowStart, cwnd, measured_rate, next_window, set_cwnd, start_period, take_over};
 use super::syn::SynClock;
 use crate::controller::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
@@ -124,10 +124,7 @@ impl Controller for Udt4 {
     fn on_take_over(&mut self, path: &Path, control: &mut Control) {
         self.clock = SynClock::starting(path.now);
         self.slow_start = None;
-        set_cwnd(path, control, cwnd(control));
-        if control.send_period.is_unpaced() {
-            control.send_period = start_period(path, cwnd(control));
-        }
+        take_over(path, control);
     }
 
     fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {

@@ -39,7 +39,7 @@
 use farhaul_units::{Duration, Instant, Rng, SendPeriod, SeqNo};
 
 use super::daimd::{DECREASE, bounded, shorter};
-use super::flow_control::{cwnd, measured_rate, set_cwnd, start_period};
+use super::flow_control::{cwnd, measured_rate, set_cwnd, start_period, take_over};
 use super::syn::{SYN_INTERVAL, SynClock};
 use crate::controller::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
@@ -194,10 +194,7 @@ impl Controller for Udt2004 {
     fn on_take_over(&mut self, path: &Path, control: &mut Control) {
         self.slow_start = false;
         self.loss.sent_before = path.packets_sent;
-        set_cwnd(path, control, cwnd(control));
-        if control.send_period.is_unpaced() {
-            control.send_period = start_period(path, cwnd(control));
-        }
+        take_over(path, control);
     }
 
     fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {

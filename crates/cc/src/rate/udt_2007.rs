@@ -45,7 +45,7 @@
 use farhaul_units::{Duration, PacketRate};
 
 use super::daimd::{DECREASE, Daimd, NakEffect, bounded};
-use super::flow_control::{HEADROOM, SlowStart, cwnd, fill, measured_rate, set_cwnd, start_period};
+use super::flow_control::{HEADROOM, SlowStart, cwnd, fill, measured_rate, set_cwnd, start_period, take_over};
 use super::syn::{SYN_INTERVAL, SynClock};
 use super::udt4::LONGEST_HOLD;
 use crate::controller::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
@@ -140,11 +140,8 @@ impl Controller for Udt2007 {
 
     fn on_take_over(&mut self, path: &Path, control: &mut Control) {
         self.clock = SynClock::starting(path.now);
-        set_cwnd(path, control, cwnd(control));
+        take_over(path, control);
         self.phase = Udt2007Phase::Steady { smoothed: cwnd(control) };
-        if control.send_period.is_unpaced() {
-            control.send_period = start_period(path, cwnd(control));
-        }
     }
 
     fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
