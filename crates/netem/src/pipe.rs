@@ -48,7 +48,7 @@ impl<P> Pipe<P> {
     }
 
     /// Moves packets from element to element, in order of time, up to `now`.
-    fn settle(&mut self, now: Instant) {
+    fn transfer(&mut self, now: Instant) {
         while let Some((due, from)) = self.next_transfer().filter(|(due, _)| *due <= now) {
             if let Some(packet) = self.stages[from].pop(due) {
                 self.stages[from + 1].push(due, packet);
@@ -66,7 +66,7 @@ impl<P> Pipe<P> {
 
 impl<P> Element<P> for Pipe<P> {
     fn push(&mut self, now: Instant, packet: P) {
-        self.settle(now);
+        self.transfer(now);
         self.stages[0].push(now, packet);
     }
 
@@ -75,12 +75,12 @@ impl<P> Element<P> for Pipe<P> {
     }
 
     fn pop(&mut self, now: Instant) -> Option<P> {
-        self.settle(now);
+        self.transfer(now);
         self.stages.last_mut().expect("a pipe begins with one element and loses none").pop(now)
     }
 
     fn advance(&mut self, now: Instant) {
-        self.settle(now);
+        self.transfer(now);
         self.stages.iter_mut().for_each(|stage| stage.advance(now));
     }
 

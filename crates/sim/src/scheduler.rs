@@ -91,10 +91,10 @@ impl Scheduler {
             if entry >= self.heap[parent] {
                 break;
             }
-            self.settle(place, self.heap[parent]);
+            self.put(place, self.heap[parent]);
             place = parent;
         }
-        self.settle(place, entry);
+        self.put(place, entry);
         place
     }
 
@@ -105,10 +105,10 @@ impl Scheduler {
             if self.heap[child] >= entry {
                 break;
             }
-            self.settle(place, self.heap[child]);
+            self.put(place, self.heap[child]);
             place = child;
         }
-        self.settle(place, entry);
+        self.put(place, entry);
     }
 
     fn earlier_child(&self, place: usize) -> Option<usize> {
@@ -120,7 +120,7 @@ impl Scheduler {
         Some(if right_wins { right } else { left })
     }
 
-    fn settle(&mut self, place: usize, entry: (Instant, usize)) {
+    fn put(&mut self, place: usize, entry: (Instant, usize)) {
         self.heap[place] = entry;
         self.places[entry.1] = place;
     }

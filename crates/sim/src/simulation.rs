@@ -36,7 +36,7 @@ impl<T: Streams + Channels, A: Application<T>> Simulation<T, A> {
     pub fn command<R>(&mut self, host: NodeId, give: impl FnOnce(Instant, &mut T, &mut A) -> R) -> R {
         self.interfere(host, |now, host, out| {
             let result = give(now, &mut host.transport, &mut host.application);
-            host.settle(now, out);
+            host.drain(now, out);
             result
         })
     }

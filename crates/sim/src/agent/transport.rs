@@ -76,11 +76,11 @@ impl<T: Streams + Channels, A: Application<T>> TransportAgent<T, A> {
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn break_channels(&mut self, now: Instant, out: &mut Outbox<'_>) {
         self.channels.break_all(now, &mut self.transport, out);
-        self.settle(now, out);
+        self.drain(now, out);
     }
 
     /// Drains transmits, requests for channels and events until there are no more.
-    pub(crate) fn settle(&mut self, now: Instant, out: &mut Outbox<'_>) {
+    pub(crate) fn drain(&mut self, now: Instant, out: &mut Outbox<'_>) {
         loop {
             while let Some(transmit) = self.transport.poll_transmit(now, &mut self.scratch) {
                 for datagram in transmit.datagrams() {
@@ -107,7 +107,7 @@ impl<T: Streams + Channels, A: Application<T>> Agent for TransportAgent<T, A> {
             // TCP has its checksum, whatever the transport takes.
             if !packet.is_damaged() {
                 self.channels.handle_segment(now, packet, &mut self.transport, out);
-                self.settle(now, out);
+                self.drain(now, out);
             }
             return;
         }
@@ -115,7 +115,7 @@ impl<T: Streams + Channels, A: Application<T>> Agent for TransportAgent<T, A> {
         let Some(bytes) = packet.bytes_mut() else { return };
         let stride = bytes.len();
         self.transport.handle_datagrams(now, arrived, from, bytes, stride);
-        self.settle(now, out);
+        self.drain(now, out);
     }
 
     fn handle_timeout(&mut self, now: Instant, out: &mut Outbox<'_>) {
@@ -126,7 +126,7 @@ impl<T: Streams + Channels, A: Application<T>> Agent for TransportAgent<T, A> {
         if self.application.poll_timeout().is_some_and(|deadline| deadline <= now) {
             self.application.handle_timeout(now, &mut self.transport);
         }
-        self.settle(now, out);
+        self.drain(now, out);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

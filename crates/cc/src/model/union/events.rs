@@ -36,7 +36,7 @@ impl Union {
     }
 
     /// Start-up is over, and the link carries `capacity`.
-    fn settle(&mut self, capacity: f64, path: &Path, control: &mut Control) {
+    fn end_start(&mut self, capacity: f64, path: &Path, control: &mut Control) {
         self.rate = capacity;
         self.settled_until = path.now + Duration::from_secs_f64(PATIENCE);
         let drain = UnionPhase::Drain(self.drain(capacity, path));
@@ -122,7 +122,7 @@ impl Controller for Union {
                 return;
             }
             if let Some(capacity) = ended {
-                self.settle(capacity, path, control);
+                self.end_start(capacity, path, control);
             }
             return;
         }
@@ -161,7 +161,7 @@ impl Controller for Union {
             // Before anything is measured, the window of the first flight is all that can be lost.
             let known = start.capacity().or(Some(self.arrives).filter(|rate| *rate > 0.0));
             if let Some(capacity) = known {
-                self.settle(capacity, path, control);
+                self.end_start(capacity, path, control);
             }
         }
         // A report may lower rate and window, never raise them (attack B6).
@@ -178,7 +178,7 @@ impl Controller for Union {
             && !path.application_limited
         {
             let rate = start.capacity().unwrap_or_else(|| cwnd(control) / loop_time(path));
-            self.settle(rate, path, control);
+            self.end_start(rate, path, control);
         } else if self.belief.limit().is_none() {
             self.rate = self.rate.min(self.arrived.get()).max(slowest(path));
             self.belief.fail(self.rate, 0.0, path.now);
