@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 ///
 /// // Two hosts with a router between them, and nothing that leads back to the first.
 /// let routes = Routes::shortest(3, &[(0, 1), (1, 2), (2, 1)]);
-/// assert_eq!(routes.way(0, 2), Some(vec![0, 1]));
+/// assert_eq!(routes.links_between(0, 2), Some(vec![0, 1]));
 /// assert_eq!(routes.next(2, 0), None);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,19 +61,19 @@ impl Routes {
     }
 
     /// The links of the route between two nodes; `None` if there is no route.
-    pub fn way(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+    pub fn links_between(&self, from: usize, to: usize) -> Option<Vec<usize>> {
         let mut at = from;
-        let mut way = Vec::new();
+        let mut links = Vec::new();
         while at != to {
             let link = self.next(at, to)?;
-            way.push(link);
+            links.push(link);
             at = self.links[link].1;
             // Detours can form a loop.
-            if way.len() > self.next.len() {
+            if links.len() > self.next.len() {
                 return None;
             }
         }
-        Some(way)
+        Some(links)
     }
 }
 
@@ -88,25 +88,28 @@ mod tests {
 
     #[test]
     fn packets_take_the_fewest_links() {
-        assert_eq!(chain().way(0, 3), Some(vec![6]));
-        assert_eq!(chain().way(3, 0), Some(vec![5, 3, 1]));
-        assert_eq!(chain().way(0, 2), Some(vec![0, 2]));
+        assert_eq!(chain().links_between(0, 3), Some(vec![6]));
+        assert_eq!(chain().links_between(3, 0), Some(vec![5, 3, 1]));
+        assert_eq!(chain().links_between(0, 2), Some(vec![0, 2]));
     }
 
     #[test]
     fn a_detour_overrides_the_shortest_route() {
         let mut routes = chain();
         routes.detour(0, 3, 0);
-        assert_eq!(routes.way(0, 3), Some(vec![0, 2, 4]));
+        assert_eq!(routes.links_between(0, 3), Some(vec![0, 2, 4]));
     }
 
     #[test]
     fn there_is_no_route_without_links_or_through_a_loop() {
         let routes = Routes::shortest(3, &[(0, 1)]);
-        assert_eq!((routes.way(1, 0), routes.way(0, 2), routes.way(2, 2)), (None, None, Some(vec![])));
+        assert_eq!(
+            (routes.links_between(1, 0), routes.links_between(0, 2), routes.links_between(2, 2)),
+            (None, None, Some(vec![]))
+        );
         let mut circle = chain();
         circle.detour(1, 3, 1);
         circle.detour(0, 3, 0);
-        assert_eq!(circle.way(0, 3), None);
+        assert_eq!(circle.links_between(0, 3), None);
     }
 }

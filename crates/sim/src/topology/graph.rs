@@ -134,8 +134,8 @@ impl Graph {
     }
 
     /// The links of the route between two nodes; `None` if there is no route.
-    pub fn way(&self, from: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
-        self.routes().way(from, to)
+    pub fn links_between(&self, from: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
+        self.routes().links_between(from, to)
     }
 
     fn routes(&self) -> Routes {
@@ -188,15 +188,18 @@ mod tests {
     fn a_detour_overrides_the_shortest_path() {
         let mut graph = chain();
         graph.route(0, 3, 0);
-        assert_eq!(graph.way(0, 3), Some(vec![0, 2, 4]));
+        assert_eq!(graph.links_between(0, 3), Some(vec![0, 2, 4]));
     }
 
     #[test]
     fn there_is_no_route_without_links() {
         let mut graph = Graph::new(3);
         graph.simplex(0, 1, &PathSpec::default());
-        assert_eq!((graph.way(1, 0), graph.way(0, 2), graph.way(2, 2)), (None, None, Some(vec![])));
-        assert!(graph.way(0, 1).is_some());
+        assert_eq!(
+            (graph.links_between(1, 0), graph.links_between(0, 2), graph.links_between(2, 2)),
+            (None, None, Some(vec![]))
+        );
+        assert!(graph.links_between(0, 1).is_some());
     }
 
     #[test]

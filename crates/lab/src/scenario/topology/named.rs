@@ -93,7 +93,7 @@ fn longest_round_trip(source: &Source, topology: &Topology, flows: &[FlowSpec]) 
         }
         let reaches = |from, to, there: &str, here: &str| {
             let message = format!("flow '{}' cannot reach its end: no links lead from {here} to {there}", flow.name);
-            graph.way(from, to).map(drop).ok_or_else(|| source.error_on(flow.line, message))
+            graph.links_between(from, to).map(drop).ok_or_else(|| source.error_on(flow.line, message))
         };
         reaches(place.0, place.1, &to, &from)?;
         reaches(place.1, place.0, &from, &to)?;

@@ -52,8 +52,9 @@ impl Network {
             spec.route(nodes[node], nodes[destination], links[link]);
         }
         let graph = topology.graph();
-        let passes =
-            |&(from, to): &(usize, usize)| graph.way(from, to).is_some_and(|way| way.contains(&topology.bottleneck));
+        let passes = |&(from, to): &(usize, usize)| {
+            graph.links_between(from, to).is_some_and(|links| links.contains(&topology.bottleneck))
+        };
         let place = |&(from, to): &(usize, usize)| Some([hosts[from]?, hosts[to]?]);
         Self {
             bottleneck: links[topology.bottleneck],

@@ -145,7 +145,7 @@ fn window(setup: &Setup, graph: &Graph, flow: &FlowSpec, places: (NodeId, NodeId
 
 /// The speed of a host's interface: that of the first link of its way.
 fn interface(setup: &Setup, graph: &Graph, (from, to): (NodeId, NodeId)) -> Option<Rate> {
-    let first = *graph.way(from, to)?.first()?;
+    let first = *graph.links_between(from, to)?.first()?;
     setup.topology.links.get(first)?.path.nominal_rate()
 }
 
