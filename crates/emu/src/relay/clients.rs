@@ -24,8 +24,8 @@ pub(super) struct ClientId {
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) addr: SocketAddr,
-    /// The address of the relay that it asked, and takes answers from.
-    pub(super) asked: Option<IpAddr>,
+    /// The address of the relay to which it sent, and takes answers from.
+    pub(super) relay_addr: Option<IpAddr>,
     pub(super) upstream: UdpSocket,
     serial: u64,
     last_seen: Instant,
@@ -52,7 +52,7 @@ impl Clients {
     /// The client at `addr`, active at `now`. A new client if there is a place, otherwise `None`.
     pub(super) fn at(
         &mut self,
-        (addr, asked): (SocketAddr, Option<IpAddr>),
+        (addr, relay_addr): (SocketAddr, Option<IpAddr>),
         now: Instant,
         waiter: &Waiter,
     ) -> io::Result<Option<ClientId>> {
@@ -70,7 +70,7 @@ impl Clients {
         };
         let upstream = UdpSocket::bind(local, socket_options())?;
         waiter.watch(&upstream, Self::token(slot), Interest::Readable)?;
-        let client = Client { addr, asked, upstream, serial: self.served, last_seen: now };
+        let client = Client { addr, relay_addr, upstream, serial: self.served, last_seen: now };
         self.served += 1;
         let id = ClientId { slot, serial: client.serial };
         match self.clients.get_mut(slot) {

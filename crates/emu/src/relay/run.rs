@@ -192,7 +192,7 @@ impl<'a> RelayRun<'a> {
             clients.get(train.client).map(|client| train.send(&client.upstream, None, relay.to))
         });
         let down = self.down.release(clock.now(), lateness, |train| {
-            clients.get(train.client).map(|client| train.send(&relay.listen, client.asked, client.addr))
+            clients.get(train.client).map(|client| train.send(&relay.listen, client.relay_addr, client.addr))
         });
         up + down
     }

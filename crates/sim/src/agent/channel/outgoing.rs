@@ -16,7 +16,7 @@ enum End {
     /// More bytes may come.
     None,
     /// No more bytes come.
-    Wanted,
+    Announced,
     /// This segment carries the FIN.
     In(u64),
 }
@@ -71,7 +71,7 @@ impl Outgoing {
     /// No more bytes come.
     pub(super) fn finish(&mut self) {
         if self.end == End::None {
-            self.end = End::Wanted;
+            self.end = End::Announced;
             self.announce();
         }
     }
@@ -144,7 +144,7 @@ impl Outgoing {
         let begin = self.ends.back().copied().unwrap_or(self.start);
         let length = self.uncut().min(u64::from(SEGMENT));
         self.ends.push_back(begin + length);
-        if self.end == End::Wanted && self.uncut() == 0 {
+        if self.end == End::Announced && self.uncut() == 0 {
             self.end = End::In(number);
             self.sender.stop_growing(now);
         }
@@ -160,6 +160,6 @@ impl Outgoing {
     /// Tells the sender how many segments are to come. A FIN without bytes is one.
     fn announce(&mut self) {
         let segments = self.uncut().div_ceil(u64::from(SEGMENT));
-        self.sender.set_unsent(segments.max(u64::from(self.end == End::Wanted)));
+        self.sender.set_unsent(segments.max(u64::from(self.end == End::Announced)));
     }
 }
