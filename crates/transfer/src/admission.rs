@@ -4,12 +4,10 @@
 //! | --- | --- |
 //! | [`Admission`] | the clients by their file, and the keys of now |
 //! | [`Rights`] | what the client of a connection may do |
-//! | [`Who`] | callers that a listener can tell apart |
 //! | `refusal` | clients that are not admitted, in words |
 
 mod refusal;
 mod rights;
-mod who;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -26,7 +24,6 @@ use farhaul_session::AbortCode;
 use farhaul_udp::Clock;
 
 pub use self::rights::Rights;
-pub use self::who::Who;
 
 use self::refusal::{Cause, Refusal};
 use crate::error::{Code, Error};

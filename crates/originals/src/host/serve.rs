@@ -13,7 +13,7 @@ use farhaul_units::Instant;
 use super::line::Line;
 use super::{Failure, Stop};
 use farhaul_disk::{Directory, ServedFile};
-use farhaul_transfer::admission::Who;
+use farhaul_keys::Who;
 
 /// How long a client may ask for nothing. People sit at the original's prompt, but a place must not be lost for ever.
 pub(super) const IDLE: Duration = Duration::from_secs(300);

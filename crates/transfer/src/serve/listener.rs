@@ -25,13 +25,14 @@ use farhaul_udp::Clock;
 use super::alarm::Alarm;
 use super::idle::{Running, Sessions};
 use super::places::{Places, SessionPlace, Sharing};
-use crate::admission::{Admission, Who};
+use crate::admission::Admission;
 use crate::environment::Environment;
 use crate::error::{Error, Trouble};
 use crate::event::Events;
 use crate::quota::Quota;
 use crate::session::file::Working;
 use crate::text::{plural, time};
+use farhaul_keys::Who;
 
 /// Callers beside the sessions whose requests may be pending: twice the connections of two measurements, of which the first caller
 /// gets half and the second one half of the rest.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::admission::Who;
+use farhaul_keys::Who;
 
 /// One in this many places is kept for listed callers, where unlisted ones are served as well. That is enough for a listed caller to
 /// find one, and little enough for a public server.
