@@ -5,7 +5,10 @@ mod summary;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::sync::LazyLock;
+
 use askama::Template;
+use serde::Deserialize;
 
 use crate::aggregate::Measurements;
 use crate::figures::FigureResult;
@@ -15,45 +18,25 @@ use crate::score::{ScoreResult, evaluate};
 use figure::FigureSection;
 use summary::Summary;
 
-/// A paper and its key in `docs/papers/papers.bib`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PaperInfo {
+/// A paper of `figures/papers.toml`.
+#[derive(Deserialize)]
+struct PaperInfo {
     /// The key: `udt-2004`.
-    pub key: &'static str,
+    key: String,
     /// Authors and year: `Gu and Grossman 2004`.
-    pub cited: &'static str,
-    /// The title.
-    pub title: &'static str,
+    cited: String,
+    title: String,
 }
 
 /// The papers with figures, in the order of the page.
-pub const PAPERS: [PaperInfo; 5] = [
-    PaperInfo {
-        key: "udt-2004",
-        cited: "Gu and Grossman 2004",
-        title: "Using UDP for reliable data transfer over high bandwidth-delay product networks",
-    },
-    PaperInfo {
-        key: "survey",
-        cited: "Patel, Acharya and Patel",
-        title: "UDP based data transfer protocol over fast long distance network",
-    },
-    PaperInfo {
-        key: "udt-2011",
-        cited: "Park and others 2011",
-        title: "Modified rate control and flow control for UDT (in Korean)",
-    },
-    PaperInfo {
-        key: "emulab",
-        cited: "Shin, Dhondge and Choi",
-        title: "Understanding the performance of TCP and UDP-based data transfer protocols using EMULAB",
-    },
-    PaperInfo {
-        key: "ornl",
-        cited: "Rao, Wu, Carter and Wing",
-        title: "Experimental results on data transfers over dedicated channels",
-    },
-];
+static PAPERS: LazyLock<Vec<PaperInfo>> = LazyLock::new(|| {
+    #[derive(Deserialize)]
+    struct Papers {
+        paper: Vec<PaperInfo>,
+    }
+    let papers: Papers = toml::from_str(include_str!("../../figures/papers.toml")).expect("the tests read it");
+    papers.paper
+});
 
 /// A figure with its scores.
 struct Shown<'a> {
@@ -127,5 +110,5 @@ fn anchor(id: &str) -> String {
 
 /// The citation of a paper: its authors, or the key of an unknown paper.
 fn cited(key: &str) -> &str {
-    PAPERS.iter().find(|paper| paper.key == key).map_or(key, |paper| paper.cited)
+    PAPERS.iter().find(|paper| paper.key == key).map_or(key, |paper| &paper.cited)
 }

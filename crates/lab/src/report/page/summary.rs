@@ -77,7 +77,7 @@ impl<'a> Summary<'a> {
     }
 
     fn papers(&self) -> Vec<PaperRow> {
-        let known = PAPERS.iter().map(|paper| (paper.key, paper.cited, paper.title));
+        let known = PAPERS.iter().map(|paper| (&*paper.key, &*paper.cited, &*paper.title));
         let row = |(key, cited, title): (&str, &'static str, &'static str)| {
             let of_paper = |shown: &&Shown<'_>| match key {
                 "" => !cites_a_paper(shown),
