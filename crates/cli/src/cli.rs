@@ -82,6 +82,8 @@ impl Verb {
             Self::Emulate(args) => return cmd::emulate::run(&args, context),
             Self::Rsh(args) => return cmd::rsh::run(&args, context),
             Self::Doctor(args) => return cmd::doctor::run(&args, context, &command()),
+            #[cfg(feature = "originals")]
+            Self::Copy(args) if args.has_original() => cmd::original::copy::run(&args, context),
             Self::Copy(args) => cmd::copy::run(&args, context),
             Self::Serve(args) => cmd::serve::run(&args, context),
             Self::Ls(args) => cmd::files::ls::run(&args, context),
@@ -90,6 +92,8 @@ impl Verb {
             Self::Mv(args) => cmd::files::mv::run(&args, context),
             Self::Mkdir(args) => cmd::files::mkdir::run(&args, context),
             Self::Bootstrap(args) => cmd::bootstrap::run(&args, context),
+            #[cfg(feature = "originals")]
+            Self::Pipe(args) if args.has_original() => cmd::original::pipe::run(&args, context),
             Self::Pipe(args) => cmd::pipe::run(&args, context),
             Self::Bench(args) => cmd::bench::run(&args, context),
             Self::Profile(args) => cmd::profile::run(&args, context),

@@ -20,7 +20,7 @@ mod listing;
 pub(crate) mod manual;
 mod measured;
 #[cfg(feature = "originals")]
-mod original;
+pub(crate) mod original;
 pub(crate) mod pipe;
 pub(crate) mod profile;
 pub(crate) mod protocols;
@@ -188,8 +188,7 @@ fn limited_by(limit: Limit, share: f64) -> String {
     format!("limited by {} ({} of the time)", crate::output::human::limit(limit), percent(share))
 }
 
-/// Refuses what only the crate of original programs can do.
-#[cfg(not(feature = "originals"))]
+/// Refuses what only the crate of original programs can do, in a program without it.
 fn without_originals() -> Fault {
     Fault::usage("this program was built without its feature `originals`: sessions with original programs")
 }

@@ -6,6 +6,7 @@ use farhaul_cc::{Registration, RegistrationError};
 
 use crate::exit::Fault;
 use crate::output::{JsonTo, Output};
+use crate::run::run;
 
 /// The command `farhaul`, for a `main` of another crate.
 ///
@@ -47,6 +48,6 @@ impl Program {
             Output::new(JsonTo::Nowhere).error(&fault);
             return ExitCode::from(fault.code.exit());
         }
-        crate::run()
+        run()
     }
 }

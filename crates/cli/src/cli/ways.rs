@@ -123,18 +123,14 @@ const WAYS: &[Way] = &[
     Way {
         verbs: &["copy"],
         is: |options| !is_over_ssh(options),
-        options: Lost(OF_SSH),
-        why: "is for copies over SSH: write the remote end as [user@]host:path",
-    },
-    Way {
-        verbs: &["copy"],
-        is: |options| !is_over_ssh(options),
-        options: Lost(&["install", "no_fallback", "detach"]),
+        options: Lost(OF_COPIES_OVER_SSH),
         why: "is for copies over SSH: write the remote end as [user@]host:path",
     },
 ];
 
 const OF_SSH: &[&str] = &["ssh", "port", "identity", "jump", "option", "remote_path", "port_range"];
+const OF_COPIES_OVER_SSH: &[&str] =
+    &["ssh", "port", "identity", "jump", "option", "remote_path", "port_range", "install", "no_fallback", "detach"];
 
 /// Refuses the first option of the command line that would have no effect. `command` is the program's.
 pub(crate) fn check(matches: &ArgMatches, command: &Command) -> Result<(), Fault> {

@@ -29,10 +29,7 @@ use summary::{summary, summary_between, with_copied};
 use total::Counting;
 
 pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
-    if args.list || args.places.iter().any(|place| matches!(place, Location::Original(_))) {
-        #[cfg(feature = "originals")]
-        return super::original::copy::run(args, context);
-        #[cfg(not(feature = "originals"))]
+    if args.has_original() {
         return Err(super::without_originals());
     }
     let copy = Copy::of(&args.places, args.is_recursive())?;

@@ -1,9 +1,9 @@
 //! Conversations with the original programs of Tsunami, RBUDP and SABUL. They carry no digests, so nothing is verified.
 
-pub(super) mod copy;
+pub(crate) mod copy;
 mod fault;
 mod meanwhile;
-pub(super) mod pipe;
+pub(crate) mod pipe;
 pub(super) mod serve;
 mod settings;
 

@@ -57,17 +57,8 @@ use output::{Output as Stdout, Unwritable};
 const BLOCK: usize = 256 << 10;
 
 pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
-    if args.listen.is_some() && args.connect.is_some() && !args.rendezvous {
-        return Err(Fault::usage("--listen and --connect together need --rendezvous; otherwise give one of them"));
-    }
-    if args.listen.is_none() && args.connect.is_none() {
-        return Err(Fault::usage("give --listen ADDR to wait for the other side, or --connect ADDR to connect to it"));
-    }
+    args.check()?;
     if is_original_stream(&args.transport.protocol())? {
-        args.transport.require_plain("the stream of an original program")?;
-        #[cfg(feature = "originals")]
-        return super::original::pipe::run(args, context);
-        #[cfg(not(feature = "originals"))]
         return Err(super::without_originals());
     }
     if args.flows > 1 && !args.transport.settings().has_flows() {

@@ -102,6 +102,11 @@ impl CopyArgs {
         way
     }
 
+    /// Whether the remote end is an original program.
+    pub(crate) fn has_original(&self) -> bool {
+        self.list || self.places.iter().any(|place| matches!(place, Location::Original(_)))
+    }
+
     /// Whether stdout carries data.
     pub(crate) fn is_to_stdout(&self) -> bool {
         self.places.last() == Some(&Location::Standard)

@@ -23,6 +23,8 @@ const PROTOCOL: &str = "sabul";
 
 /// Sends or receives one stream.
 pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
+    args.check()?;
+    args.transport.require_plain("the stream of an original program")?;
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
     let stop = stop_at_signals(context);
     let transport = &args.transport;

@@ -3,7 +3,8 @@
 use clap::Args;
 use farhaul_session::MAX_FLOWS;
 
-use crate::options::{ClientKeys, ServerKeys, Transport};
+use crate::exit::Fault;
+use crate::options::{ClientKeys, ServerKeys, Transport, is_original_stream};
 use crate::values::HostPort;
 
 /// Connect stdin and stdout of two hosts, as netcat does
@@ -50,4 +51,24 @@ pub(crate) struct PipeArgs {
     pub(crate) server_keys: ServerKeys,
     #[command(flatten)]
     pub(crate) client_keys: ClientKeys,
+}
+
+impl PipeArgs {
+    /// Whether the other end is an original program.
+    pub(crate) fn has_original(&self) -> bool {
+        is_original_stream(&self.transport.protocol()).is_ok_and(|is_original| is_original)
+    }
+
+    /// Refuses a command line that names no other side, or two.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        if self.listen.is_some() && self.connect.is_some() && !self.rendezvous {
+            return Err(Fault::usage("--listen and --connect together need --rendezvous; otherwise give one of them"));
+        }
+        if self.listen.is_none() && self.connect.is_none() {
+            return Err(Fault::usage(
+                "give --listen ADDR to wait for the other side, or --connect ADDR to connect to it",
+            ));
+        }
+        Ok(())
+    }
 }
