@@ -19,7 +19,7 @@ use std::thread;
 use farhaul::security::{AuthorizedKeys, Cipher, KeyPair, NotAdmitted, PublicKey, Security, Trust};
 use farhaul::{Endpoint, Stream, probe};
 use farhaul_disk::HeldDirectories;
-use farhaul_keys::{Permit, Usages, read_trusted};
+use farhaul_keys::{Permit, Usages, Who, read_trusted};
 use farhaul_session::AbortCode;
 use farhaul_udp::Clock;
 
