@@ -16,7 +16,7 @@
 //! | `writer` | the thread that writes: turns, the cap, keep-alives |
 //! | `stream` | the calls of the stream |
 //!
-//! **Back-pressure.** Each side has room for [`WINDOW`] bytes, and tells how far the peer may send. So the reader thread never waits
+//! **Back-pressure.** Each side has room for `WINDOW` bytes, and tells how far the peer may send. So the reader thread never waits
 //! for whoever reads the stream, and messages overtake what waits.
 
 mod frame;

@@ -18,7 +18,7 @@ use crate::target::{Target, words};
 use crate::temporary::temporary_name;
 use crate::umask::umask;
 
-/// A file that has its final name after [`commit`](Self::commit). Its drop removes it.
+/// A file that has its final name after its commit. Its drop removes it.
 #[derive(Debug)]
 pub struct NewFile<C> {
     directory: Directory,
