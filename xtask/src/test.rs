@@ -91,7 +91,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         documentation::run(workspace, &features, &mut report)?;
         Ok(CheckStatus::Passed)
     });
-    sections.section("documentation", || public_items::check(workspace, &features));
+    sections.section("documentation", || public_items::check(workspace));
     sections.section("crates without a system", || without_system(workspace));
     let result = sections.finish();
     report.print();
@@ -102,7 +102,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 }
 
 /// Every optional feature, because tests can depend on them.
-fn features(packages: &[Package]) -> Vec<String> {
+pub(crate) fn features(packages: &[Package]) -> Vec<String> {
     packages
         .iter()
         .flat_map(|package| package.features.iter().map(move |feature| (&package.name, feature)))

@@ -11,7 +11,7 @@
 //!
 //! | part | owns |
 //! | --- | --- |
-//! | `protector` | the traits of keys and handshakes, which `farhaul-secure` and [`Null`] implement |
+//! | `protector` | the traits of keys and handshakes, which `farhaul-secure` and `Null` of tests implement |
 //! | `router` | the connections of an endpoint, and its callers: address validation, close packets |
 //! | `callers` | who of the callers must make room for another one |
 //! | `stateless_replies` | answers to callers for whom nothing is kept |

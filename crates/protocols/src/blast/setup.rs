@@ -53,7 +53,7 @@ impl Prefix {
     }
 }
 
-/// Datagrams that an engine wants to send now. [`Sender::emit`] gives their bytes.
+/// Datagrams that an engine wants to send now. [`emit`](super::engine::Sender::emit) gives their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
     /// The number of the first packet, in the protocol's own numbering.

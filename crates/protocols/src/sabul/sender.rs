@@ -128,7 +128,7 @@ impl Sender {
 
     /// Avoids what makes the original receiver write wrong bytes. Nothing follows a packet that is not full before that is
     /// acknowledged: the receiver moves bytes when such a packet arrives late, and moves some of them wrongly (departure
-    /// D311). And the newest full packet follows each [repair](repairs) (departure D345).
+    /// D311). And the newest full packet follows each repair (departure D345).
     pub fn suit_original_receiver(&mut self) {
         self.receiver = Receiver::Original { after: None };
     }
