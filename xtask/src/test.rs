@@ -92,6 +92,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         Ok(CheckStatus::Passed)
     });
     sections.section("documentation", || public_items::check(workspace));
+    sections.section("libraries and program with the fewest features", || fewest_features(workspace));
     sections.section("crates without a system", || without_system(workspace));
     let result = sections.finish();
     report.print();
@@ -122,6 +123,12 @@ fn network_wrapper() -> Vec<String> {
     } else {
         Vec::new()
     }
+}
+
+/// What users get who choose features: the libraries without the papers' protocols, and the program without original ones.
+fn fewest_features(workspace: &Workspace) -> Result<CheckStatus> {
+    succeed(workspace.cargo().args(["check", "-p", "farhaul", "-p", "farhaul-transfer"]))?;
+    succeed(workspace.cargo().args(["check", "-p", "farhaul-cli", "--no-default-features"]))
 }
 
 fn without_system(workspace: &Workspace) -> Result<CheckStatus> {

@@ -192,7 +192,7 @@ impl BondedStream {
         shared.first.finish_sending()
     }
 
-    /// Waits until the stream has closed, as [`farhaul::Connection::wait_until_closed`].
+    /// Waits until the stream has closed at both ends.
     ///
     /// # Errors
     /// As there.
@@ -206,7 +206,7 @@ impl BondedStream {
         shared.wait_until_closed()
     }
 
-    /// Ends the stream at once, in both directions, as [`farhaul::Connection::close`].
+    /// Ends the stream at once, in both directions.
     pub fn close(&self) {
         self.shared().leave(|stream| stream.close());
     }

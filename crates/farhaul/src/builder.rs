@@ -320,7 +320,7 @@ impl Builder {
     }
 
     /// A custom congestion controller (`CCCFactory`). `make` builds one for each connection from a seed for its
-    /// randomness. See the example `controller`.
+    /// randomness. See the example `controller`. Ports of copies of this builder share `make`, and call it one at a time.
     ///
     /// It can exchange custom packets with the controller at the other end:
     /// [`send_custom`](crate::Connection::send_custom).

@@ -8,6 +8,7 @@ use crate::framing::{Decoder, HEADER_LEN, Piece, put_frame};
 
 /// Longest refusal in bytes.
 pub const MAX_REFUSAL: usize = HEADER_LEN + FrameKind::Abort.limit();
+
 /// The bytes that refuse a request. The stream is finished after them.
 pub fn refusal(code: AbortCode, message: &str) -> Vec<u8> {
     let mut bytes = Vec::new();

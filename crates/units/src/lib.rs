@@ -5,7 +5,7 @@
 //! | [`Instant`] | nanoseconds since an arbitrary zero | `instant.rs` |
 //! | [`Rate`] | bits per second | `rate.rs` |
 //! | [`PacketRate`] | packets per second | `packet_rate.rs` |
-//! | [`SendPeriod`] | time from one packet to the next | `send_period.rs` |
+//! | [`SendPeriod`] | time from one packet to the next | `packet_rate.rs` |
 //! | [`ByteSize`] | bytes | `byte_size.rs` |
 //! | [`Network`] | addresses with a common prefix | `network.rs` |
 //! | [`SeqNo`], [`MsgNo`], [`AckNo`] | serial numbers that wrap | `seq.rs` |

@@ -112,7 +112,7 @@ impl Carrier {
         }
     }
 
-    /// Leaves once the peer has everything.
+    /// Closes once the peer has everything.
     pub(super) fn check(&mut self, now: Instant) {
         if self.stage == Stage::Finishing && self.connection.may_close() {
             self.stage = Stage::Closing;

@@ -1,5 +1,5 @@
 //! The cryptography that packet protection needs, behind traits. The pure zone has none of its own: `farhaul-secure` has that of
-//! TLS 1.3, and [`Null`](super::Null) has none, for simulations.
+//! TLS 1.3, and `Null` of tests and simulations has none.
 
 use core::net::SocketAddr;
 

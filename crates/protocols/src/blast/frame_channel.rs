@@ -29,7 +29,7 @@ pub(super) struct FrameChannel {
 enum Last {
     /// This side has not left.
     None,
-    /// It left, and gives up telling the peer at `by`. The frame is missing once it was sent.
+    /// It closes, and gives up telling the peer at `by`. The frame is missing once it was sent.
     Leaving { frame: Option<Frame<'static>>, by: Instant },
 }
 
@@ -68,7 +68,7 @@ impl FrameChannel {
 
     // ---- ends ----
 
-    /// This side leaves, and the peer hears how.
+    /// This side closes, and the peer hears how.
     pub(super) fn leave(&mut self, now: Instant, kind: CloseKind) {
         self.tell(now, if kind == CloseKind::Closed { Frame::End } else { Frame::Abort(BROKEN) });
     }

@@ -143,7 +143,7 @@ fn window(setup: &Setup, graph: &Graph, flow: &FlowSpec, places: (NodeId, NodeId
     tcp.window.packets(rate, round_trip)
 }
 
-/// The speed of a host's interface: that of the first link of its way.
+/// The speed of a host's interface: that of the first link of its path.
 fn interface(setup: &Setup, graph: &Graph, (from, to): (NodeId, NodeId)) -> Option<Rate> {
     let first = *graph.links_between(from, to)?.first()?;
     setup.topology.links.get(first)?.path.nominal_rate()

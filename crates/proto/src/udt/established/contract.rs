@@ -154,8 +154,8 @@ impl protocol::Established for UdtConnection {
         if self.closing.has_begun() {
             // It repeats its last acknowledgement until the peer confirms it. A peer that missed it would take the
             // shutdown for an abort.
-            let leaving = earliest(self.closing.deadline(), self.receiver.acks.deadline(now));
-            return earliest(answer, leaving);
+            let closing = earliest(self.closing.deadline(), self.receiver.acks.deadline(now));
+            return earliest(answer, closing);
         }
         [
             answer,

@@ -63,8 +63,8 @@ impl protocol::Established for Udt2004Connection {
             self.on_expiration(count, now);
         }
         // No packet of this protocol makes a silent peer answer, and `exp` expires the data.
-        let (settled, in_flight) = (!self.sender.has_data(), false);
-        match self.liveness.check(now, settled, in_flight, rtt) {
+        let (is_flushed, in_flight) = (!self.sender.has_data(), false);
+        match self.liveness.check(now, is_flushed, in_flight, rtt) {
             Err(reason) => return Effect::Lost(reason),
             Ok(SilenceAction::KeepAlive) if !self.sender.has_data() => {
                 self.sender.shrink();
