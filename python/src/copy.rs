@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhaul::units::{Duration, Instant};
 use farhaul_session::{EntryKind, Failure, Kept, NoShard, Rules, Shard, Skip, Sync};
-use farhaul_transfer::bond::Flows;
-use farhaul_transfer::{Cancellation, Code, Copy, Environment, Error, Event, Location, Report as Figures, code_of};
+use farhaul_transfer::internal::bond::Flows;
+use farhaul_transfer::internal::code_of;
+use farhaul_transfer::{Cancellation, Code, CopyJob, Environment, Error, Event, Location, Report as Figures};
 use farhaul_udp::Clock;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -245,19 +246,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn copy_of((src, dst): (&Bound<'_, PyAny>, &Bound<'_, PyAny>), keywords: Keywords<'_>) -> PyResult<Copy> {
+fn copy_of((src, dst): (&Bound<'_, PyAny>, &Bound<'_, PyAny>), keywords: Keywords<'_>) -> PyResult<CopyJob> {
     let mut places = sources(src)?;
     places.push(place(dst)?);
     let archive = keywords.flag("archive")?;
     let recursive = keywords.flag("recursive")? || archive;
     let flows = keywords.take::<FlowsArgument>("flows")?.map_or(Flows::Auto, |flows| flows.0);
-    let copy = Copy::of(&places, recursive)
+    let copy = CopyJob::new(&places, recursive)
         .map_err(raised)?
-        .by_rules(rules(&keywords, archive)?)
+        .with_rules(rules(&keywords, archive)?)
         .flows(flows)
         .give_up_after(keywords.time("give_up")?.unwrap_or_default())
-        .over(ssh(&keywords)?)
-        .with(settings(&keywords)?);
+        .with_ssh(ssh(&keywords)?)
+        .with_settings(settings(&keywords)?);
     keywords.end("copy")?;
     if copy.reads_stream() || copy.writes_stream() {
         return Err(usage("'-' is no place for a program: name a file, or open a stream with farhaul.connect()"));

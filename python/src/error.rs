@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io;
 
 use farhaul::{Error as ConnectionError, units::Duration};
-use farhaul_transfer::text::worded;
+use farhaul_transfer::internal::text::worded;
 use farhaul_transfer::{Code, Error, Report as Figures};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhaul::units::{Duration, Instant};
 use farhaul_session::{Failure, escape};
-use farhaul_transfer::{Event, code_of};
+use farhaul_transfer::Event;
+use farhaul_transfer::internal::code_of;
 use farhaul_udp::Clock;
 use pyo3::prelude::*;
 use serde_json::{Value, json};

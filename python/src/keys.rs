@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-use farhaul_transfer::keys::identity;
+use farhaul_transfer::internal::keys::identity;
 use farhaul_transfer::{Code, Error};
 use pyo3::prelude::*;
 

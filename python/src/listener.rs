@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhaul::security::{Pinned, PublicKey, Security};
 use farhaul::{AsyncStream, Endpoint, Listener as Port};
-use farhaul_transfer::admission::{Admission, Service};
-use farhaul_transfer::keys::identity;
-use farhaul_transfer::settings::Settings;
-use farhaul_transfer::{Error, HostPort};
+use farhaul_transfer::Error;
+use farhaul_transfer::internal::HostPort;
+use farhaul_transfer::internal::admission::{Admission, Service};
+use farhaul_transfer::internal::keys::identity;
+use farhaul_transfer::internal::settings::Settings;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -8,7 +8,8 @@ use farhaul::{
     AsyncMessageSocket, ConnectOptions, ConnectionLost, Error as ConnectionError, Listener as Port,
     MessageSocket as Connection, Received, SendOptions, Stats as ConnectionStats,
 };
-use farhaul_transfer::{Code, Environment, Error, HostPort, Settings};
+use farhaul_transfer::internal::HostPort;
+use farhaul_transfer::{Code, Environment, Error, Settings};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 

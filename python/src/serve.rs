@@ -9,9 +9,10 @@ use std::thread;
 
 use farhaul::Endpoint;
 use farhaul::units::Duration;
-use farhaul_transfer::admission::{Admission, Service};
-use farhaul_transfer::serve::{DirectoryServer, listener};
-use farhaul_transfer::{Cancellation, Environment, Error, Event, HostPort, Observer, Report as Figures};
+use farhaul_transfer::internal::HostPort;
+use farhaul_transfer::internal::admission::{Admission, Service};
+use farhaul_transfer::internal::serve::{DirectoryServer, listener};
+use farhaul_transfer::{Cancellation, Environment, Error, Event, Observer, Report as Figures};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -12,8 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use farhaul::units::Duration;
 use farhaul::{AsyncStream, Stream as Connection};
-use farhaul_transfer::connect::Calling;
-use farhaul_transfer::{Error, HostPort};
+use farhaul_transfer::Error;
+use farhaul_transfer::internal::HostPort;
+use farhaul_transfer::internal::connect::Calling;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use tokio::io::AsyncWrite;

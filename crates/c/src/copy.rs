@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use farhaul_session::{Kept, Rules, Shard, Skip};
-use farhaul_transfer::{Cancellation, Copy, Environment, Error, Location, Report};
+use farhaul_transfer::{Cancellation, CopyJob, Environment, Error, Location, Report};
 
 use crate::access::FarhaulAccess;
 use crate::argument::{self, millis, need, put};
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn farhaul_copy_new(
         };
         let is_recursive = has(FARHAUL_COPY_RECURSIVE) || has(FARHAUL_COPY_ARCHIVE);
         // What no copy can be is told here, and not when it runs.
-        Copy::of(&places, is_recursive)?;
+        CopyJob::new(&places, is_recursive)?;
         let access = access.cloned().unwrap_or_default();
         Ok(FarhaulCopy { places, is_recursive, rules, access, give_up: Duration::ZERO })
     })
@@ -241,10 +241,10 @@ pub unsafe extern "C" fn farhaul_copy_run(
 impl FarhaulCopy {
     fn run(&self, environment: &Environment) -> Result<Report, Error> {
         let FarhaulAccess { settings, ssh } = self.access.clone();
-        Copy::of(&self.places, self.is_recursive)?
-            .with(settings)
-            .over(ssh)
-            .by_rules(self.rules.clone())
+        CopyJob::new(&self.places, self.is_recursive)?
+            .with_settings(settings)
+            .with_ssh(ssh)
+            .with_rules(self.rules.clone())
             .give_up_after(self.give_up)
             .run(environment)
     }

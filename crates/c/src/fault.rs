@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use farhaul::{ConnectionLost, Error as ConnectionError, security};
 use farhaul_transfer::Error as TransferError;
-use farhaul_transfer::text::worded;
+use farhaul_transfer::internal::text::worded;
 
 use crate::result::FarhaulResult;
 

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 
 use farhaul::security::KeyPair;
-use farhaul_transfer::keys::identity;
+use farhaul_transfer::internal::keys::identity;
 
 use crate::argument;
 use crate::border::{border_of, give};

@@ -36,10 +36,11 @@ use std::time::Duration;
 
 use farhaul::{Endpoint, Error, Stats};
 use farhaul_emu::EmulateError;
-use farhaul_transfer::Trouble;
-use farhaul_transfer::bond::BondedStream;
-use farhaul_transfer::report::{ControlReport, Report};
-use farhaul_transfer::{Environment, Events, Limit, Observer, Throttle};
+use farhaul_transfer::internal::Limit;
+use farhaul_transfer::internal::Trouble;
+use farhaul_transfer::internal::bond::BondedStream;
+use farhaul_transfer::internal::report::{ControlReport, Report};
+use farhaul_transfer::{Environment, Events, Observer, Throttle};
 use farhaul_udp::Clock;
 use farhaul_units::{ByteSize, Rate};
 use serde_json::{Map, Value};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::process::ExitCode;
 
-use farhaul_transfer::text::worded;
+use farhaul_transfer::internal::text::worded;
 
 pub(crate) use farhaul_transfer::{Code, Error as Fault};
 

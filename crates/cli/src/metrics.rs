@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use farhaul_transfer::Event;
-use farhaul_transfer::event::Moved;
+use farhaul_transfer::internal::event::Moved;
 use farhaul_units::Rate;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;

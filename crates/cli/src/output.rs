@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use farhaul_transfer::bootstrap::send_record;
+use farhaul_transfer::internal::bootstrap::send_record;
 use farhaul_udp::Clock;
 use indicatif::ProgressBar;
 

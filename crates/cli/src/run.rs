@@ -27,7 +27,7 @@ pub(crate) fn run() -> ExitCode {
         ),
         Err(fault) => (Records::of_unread(&early), Err(fault)),
     };
-    if !farhaul_transfer::remote::peer_knows_of_the_end() {
+    if !farhaul_transfer::internal::remote::peer_knows_of_the_end() {
         farhaul::wait_idle();
     }
     match done.and_then(|code| crate::output::outcome().map(|()| code)) {

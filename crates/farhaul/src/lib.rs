@@ -94,8 +94,8 @@ mod tasks;
 pub mod cc {
     pub use farhaul_cc::{
         AckEvent, Control, Controller, ControllerFailure, ControllerFault, CustomMessage, DataPacket, DeliveryEvent,
-        DeliverySample, KnownPath, LossEvent, LostFlight, Nonsense, NonsenseValue, Path, RateSample, ReceivedEvent, Registration,
-        RegistrationError, SentEvent, ShortName, Spec, SpecError, TimeoutEvent, options, registry,
+        DeliverySample, KnownPath, LossEvent, LostFlight, Nonsense, NonsenseValue, Path, RateSample, ReceivedEvent,
+        Registration, RegistrationError, SentEvent, ShortName, Spec, SpecError, TimeoutEvent, options, registry,
     };
 }
 

@@ -3,7 +3,7 @@
 
 use std::env;
 
-use farhaul_transfer::{Copy, Environment, Error, Event, Location, Ssh};
+use farhaul_transfer::{CopyJob, Environment, Error, Event, Location, Ssh};
 
 fn main() -> Result<(), Error> {
     let places = env::args().skip(1).map(|place| place.parse()).collect::<Result<Vec<Location>, _>>()?;
@@ -19,7 +19,7 @@ fn main() -> Result<(), Error> {
         Event::Warning(message) | Event::Note(message) => eprintln!("\r{message}"),
         _ => {}
     });
-    let report = Copy::of(&places, true)?.over(ssh).run(&environment)?;
+    let report = CopyJob::new(&places, true)?.with_ssh(ssh).run(&environment)?;
     eprintln!("\r{} files, {} bytes in {:.2} s", report.files.unwrap_or(0), report.bytes, report.seconds);
     // The peers may learn of the end in the background.
     farhaul::wait_idle();

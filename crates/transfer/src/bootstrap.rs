@@ -22,7 +22,7 @@ use farhaul_session::{AbortCode, Pull, Request, ShownPath, escape};
 
 use self::job::Job;
 use crate::connect;
-use crate::copy::Copy;
+use crate::copy::CopyJob;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Events;
@@ -69,7 +69,7 @@ pub trait Host: CommandHost + Sync {
     ///
     /// # Errors
     /// The copy failed. The local program knows.
-    fn forward(&self, copy: Copy, words: &[String]) -> Result<(), Error>;
+    fn forward(&self, copy: CopyJob, words: &[String]) -> Result<(), Error>;
 }
 
 /// Serves one copy over SSH. A failure is told to the local program, and nobody else.
@@ -162,12 +162,12 @@ fn serve(near: LocalProgram, hello: Hello, host: &dyn Host, environment: &Enviro
         let mux = follow(near, ready(&identity, 0, &job), Some(say), at_end, environment.throttle.clone())?;
         let Ok(ToRemote::Call(call)) = heard.recv() else { return Ok(()) };
         let to = Other::new(call, identity, hello.ports, (mux.stream(settings.timeout), heard))?;
-        let copy = Copy::forward(paths.clone(), *recursive, to);
+        let copy = CopyJob::forward(paths.clone(), *recursive, to);
         let copy = match names {
-            Some(names) => copy.only(names.clone())?,
+            Some(names) => copy.with_names(names.clone())?,
             None => copy,
         };
-        return host.forward(copy.with(settings).by_rules(rules), &hello.options);
+        return host.forward(copy.with_settings(settings).with_rules(rules), &hello.options);
     }
     let key: PublicKey = hello
         .key

@@ -45,7 +45,7 @@ use crate::settings::Settings;
 /// A copy, to be run once.
 ///
 /// ```no_run
-/// use farhaul_transfer::{Copy, Environment, Event};
+/// use farhaul_transfer::{CopyJob, Environment, Event};
 ///
 /// let places = ["results", "far.example:backup/"].map(|place| place.parse()).into_iter().collect::<Result<Vec<_>, _>>()?;
 /// let environment = Environment::reporting_to(|event: &Event<'_>| {
@@ -53,11 +53,11 @@ use crate::settings::Settings;
 ///         println!("{}", entry.path);
 ///     }
 /// });
-/// let report = Copy::of(&places, true)?.run(&environment)?;
+/// let report = CopyJob::new(&places, true)?.run(&environment)?;
 /// println!("{} bytes in {} s", report.bytes, report.seconds);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Copy {
+pub struct CopyJob {
     plan: Plan,
     recursive: bool,
     /// Whether it is restricted to a list of names.
@@ -73,12 +73,12 @@ pub struct Copy {
     output: Mutex<Option<Box<dyn Write + Send>>>,
 }
 
-impl Copy {
+impl CopyJob {
     /// A copy of the first `places` to the last one. `recursive` copies directories with their contents.
     ///
     /// # Errors
     /// No copy has these ends.
-    pub fn of(places: &[Location], recursive: bool) -> Result<Self, Error> {
+    pub fn new(places: &[Location], recursive: bool) -> Result<Self, Error> {
         Ok(Self::by(Plan::of(places, recursive)?, recursive))
     }
 
@@ -105,14 +105,14 @@ impl Copy {
 
     /// The same with these settings of its connection.
     #[must_use]
-    pub fn with(mut self, settings: Settings) -> Self {
+    pub fn with_settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
     }
 
     /// The same by these rules: what it keeps, skips and removes.
     #[must_use]
-    pub fn by_rules(mut self, rules: Rules) -> Self {
+    pub fn with_rules(mut self, rules: Rules) -> Self {
         let whole = rules.whole || self.plan.is_whole();
         self.rules = Rules { whole, ..rules };
         self
@@ -124,7 +124,7 @@ impl Copy {
     ///
     /// # Errors
     /// It has several sources or a stream as one end, or the list is too long for a copy between two other hosts.
-    pub fn only(mut self, names: NameList) -> Result<Self, Error> {
+    pub fn with_names(mut self, names: NameList) -> Result<Self, Error> {
         self.plan.restrict(Arc::new(names))?;
         self.has_names = true;
         Ok(self)
@@ -137,7 +137,7 @@ impl Copy {
 
     /// The same with this way to hosts that ssh reaches.
     #[must_use]
-    pub fn over(mut self, ssh: Ssh) -> Self {
+    pub fn with_ssh(mut self, ssh: Ssh) -> Self {
         self.ssh = ssh;
         self
     }
@@ -386,8 +386,8 @@ impl Copy {
     }
 }
 
-impl fmt::Debug for Copy {
+impl fmt::Debug for CopyJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Copy").field("plan", &self.plan).field("recursive", &self.recursive).finish_non_exhaustive()
+        f.debug_struct("CopyJob").field("plan", &self.plan).field("recursive", &self.recursive).finish_non_exhaustive()
     }
 }

@@ -8,10 +8,10 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use farhaul_transfer::report::Report;
-use farhaul_transfer::serve::{DirectoryServer, listener};
-use farhaul_transfer::settings::SecuritySettings;
-use farhaul_transfer::{Cancellation, Copy, Environment, Event, Settings, Throttle};
+use farhaul_transfer::Report;
+use farhaul_transfer::internal::serve::{DirectoryServer, listener};
+use farhaul_transfer::internal::settings::SecuritySettings;
+use farhaul_transfer::{Cancellation, CopyJob, Environment, Event, Settings, Throttle};
 use farhaul_units::Rate;
 
 const CAP: Rate = Rate::from_megabits_per_second(8);
@@ -63,7 +63,7 @@ impl Served {
 
     fn copy(&self, places: &[String], settings: Settings, environment: &Environment) -> Report {
         let places: Vec<_> = places.iter().map(|place| place.parse().unwrap()).collect();
-        Copy::of(&places, false).unwrap().with(settings).run(environment).unwrap()
+        CopyJob::new(&places, false).unwrap().with_settings(settings).run(environment).unwrap()
     }
 }
 
@@ -155,6 +155,6 @@ fn a_paused_copy_moves_nothing_until_it_is_resumed_or_cancelled() {
         });
         let places = [served.base.join("here/file").display().to_string(), format!("{}/other", served.address)];
         let places: Vec<_> = places.iter().map(|place| place.parse().unwrap()).collect();
-        assert!(Copy::of(&places, false).unwrap().with(plain(None)).run(&environment).is_err());
+        assert!(CopyJob::new(&places, false).unwrap().with_settings(plain(None)).run(&environment).is_err());
     });
 }

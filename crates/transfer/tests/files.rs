@@ -12,9 +12,9 @@ use std::thread;
 use farhaul::Endpoint;
 use farhaul::security::{Cipher, KeyPair};
 use farhaul_session::{NodeKind, ReadFrom, Removing};
-use farhaul_transfer::admission::{Admission, Service};
-use farhaul_transfer::serve::{DirectoryServer, listener};
-use farhaul_transfer::{Code, Copy, Environment, PutOptions, RemoteFiles, RemoteHost, Settings, Ssh, TreeItem};
+use farhaul_transfer::internal::admission::{Admission, Service};
+use farhaul_transfer::internal::serve::{DirectoryServer, listener};
+use farhaul_transfer::{Code, CopyJob, Environment, PutOptions, RemoteFiles, RemoteHost, Settings, Ssh, TreeItem};
 
 /// A server of a directory of its own, which both end with the test.
 struct Served {
@@ -525,7 +525,7 @@ fn copies_hold_nothing_once_they_have_ended() {
             }
             let places = [format!("udt://{}/{name}", served.address), to.display().to_string()];
             let places: Vec<_> = places.iter().map(|place| place.parse().unwrap()).collect();
-            let result = Copy::of(&places, false).unwrap().with(settings()).run(&environment);
+            let result = CopyJob::new(&places, false).unwrap().with_settings(settings()).run(&environment);
             (environment, result.map(drop).map_err(|error| error.code))
         };
         let kept = [copy("f", false), copy("missing", false), copy("f", true)];

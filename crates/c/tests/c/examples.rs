@@ -9,7 +9,7 @@ use std::thread;
 use std::time::SystemTime;
 
 use farhaul::Endpoint;
-use farhaul_transfer::serve::DirectoryServer;
+use farhaul_transfer::internal::serve::DirectoryServer;
 use farhaul_transfer::{Environment, Settings};
 
 const FOLDER: &str = env!("CARGO_MANIFEST_DIR");

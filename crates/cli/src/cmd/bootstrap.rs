@@ -7,9 +7,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::{Args, Parser};
-use farhaul_transfer::bootstrap::{self, Host};
-use farhaul_transfer::rsh::CommandHost;
-use farhaul_transfer::{Copy, Settings};
+use farhaul_transfer::internal::bootstrap::{self, Host};
+use farhaul_transfer::internal::rsh::CommandHost;
+use farhaul_transfer::{CopyJob, Settings};
 use farhaul_units::parse_duration;
 
 use super::Context;
@@ -97,7 +97,7 @@ impl Host for ThisHost<'_> {
         Ok(reloading::survive()?)
     }
 
-    fn forward(&self, copy: Copy, words: &[String]) -> Result<(), Fault> {
+    fn forward(&self, copy: CopyJob, words: &[String]) -> Result<(), Fault> {
         let words = Words::parse_from_near(words).map_err(Fault::usage)?;
         let mut start = words.transport.start("copy");
         start.only_sends = true;

@@ -9,8 +9,8 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
-use farhaul_transfer::report::Direction;
-use farhaul_transfer::{Copy, Report};
+use farhaul_transfer::internal::report::Direction;
+use farhaul_transfer::{CopyJob, Report};
 
 use super::{Context, report_end};
 use crate::ctl;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     if args.has_original() {
         return Err(super::without_originals());
     }
-    let copy = Copy::of(&args.places, args.is_recursive())?;
+    let copy = CopyJob::new(&args.places, args.is_recursive())?;
     let output = match copy.writes_stream() && args.transport.json {
         true => Output::new(JsonTo::Stderr),
         false => Output::from_flag(args.transport.json),
@@ -44,14 +44,14 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
         settings.key_log.clone_from(&args.transport.unsafe_keylog);
     }
     let copy = copy
-        .by_rules(args.rules.rules()?)
-        .with(settings)
-        .over(args.way())
+        .with_rules(args.rules.rules()?)
+        .with_settings(settings)
+        .with_ssh(args.way())
         .control_stream(args.control_stream)
         .flows(args.flows)
         .give_up_after(args.give_up);
     let copy = match args.names.names()? {
-        Some(names) => copy.only(names)?,
+        Some(names) => copy.with_names(names)?,
         None => copy,
     };
     copy.check()?;
@@ -106,7 +106,7 @@ pub(super) struct View<'a> {
 
 /// Runs a copy, and prints what happens. `start` lacks what every copy has.
 pub(super) fn carry_out(
-    copy: &Copy,
+    copy: &CopyJob,
     (mut start, view): (Start, &View<'_>),
     context: &Context,
     output: &Output,
@@ -165,7 +165,7 @@ pub(super) fn carry_out(
 }
 
 /// A copy in a few words.
-fn what(copy: &Copy) -> String {
+fn what(copy: &CopyJob) -> String {
     let sources = copy.sources();
     let from = match (copy.hosts(), sources.as_slice()) {
         (Some((from, _)), _) => from.to_owned(),

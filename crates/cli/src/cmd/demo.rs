@@ -274,7 +274,7 @@ impl DemoResult {
             "event": "end",
             "bytes": self.size,
             "rate_bps": self.rate.bits_per_second(),
-            "rtt_us": farhaul_transfer::report::micros(self.rtt),
+            "rtt_us": farhaul_transfer::internal::report::micros(self.rtt),
             "loss": self.loss,
             "capacity_share": self.capacity_share(),
             "ideal_seconds": self.ideal().as_secs_f64(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use farhaul::security::PublicKey;
-use farhaul_transfer::keys::{add_client, identity, places};
+use farhaul_transfer::internal::keys::{add_client, identity, places};
 use serde_json::json;
 
 use crate::exit::{Code, Fault};

@@ -2,8 +2,8 @@
 
 use farhaul_emu::{Flaw, LatenessReport};
 use farhaul_netem::Counters;
-use farhaul_transfer::limit::share;
-use farhaul_transfer::report::micros;
+use farhaul_transfer::internal::limit::share;
+use farhaul_transfer::internal::report::micros;
 use serde_json::{Value, json};
 
 use crate::output::human::{count, percent, time};

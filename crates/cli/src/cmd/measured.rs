@@ -9,9 +9,9 @@ use farhaul::probe::{
 use farhaul::security::{Protection, Security, SecurityFault};
 use farhaul::{ConnectionLost, Error, PeerIncompatible};
 use farhaul_transfer::Events;
-use farhaul_transfer::connect::check_route;
-use farhaul_transfer::keys::Server;
-use farhaul_transfer::settings::of_opening;
+use farhaul_transfer::internal::connect::check_route;
+use farhaul_transfer::internal::keys::Server;
+use farhaul_transfer::internal::settings::of_opening;
 use serde_json::{Value, json};
 
 use super::Context;

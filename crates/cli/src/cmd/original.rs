@@ -8,8 +8,8 @@ pub(super) mod serve;
 mod settings;
 
 use farhaul_originals::{Progress, Stop};
-use farhaul_transfer::report::{Direction, Report};
-use farhaul_transfer::session::measure::Meter;
+use farhaul_transfer::internal::report::{Direction, Report};
+use farhaul_transfer::internal::session::measure::Meter;
 
 use super::Context;
 use crate::options::Transport;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use farhaul::probe::{self, Advice, BlasterConfig, BlasterFigures, CachedRate, Profile, Search, Shape, grid};
-use farhaul_transfer::report::micros;
+use farhaul_transfer::internal::report::micros;
 use farhaul_units::{Rate, parse_duration};
 use serde_json::{Value, json};
 

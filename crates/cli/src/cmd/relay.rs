@@ -2,7 +2,7 @@
 
 use clap::Args;
 use farhaul_emu::{DirectionReport, Relay, RelayReport};
-use farhaul_transfer::report::CpuSeconds;
+use farhaul_transfer::internal::report::CpuSeconds;
 use serde_json::{Value, json};
 
 use super::{Context, link_report};

@@ -10,8 +10,8 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul_session::{CommandExit, escape};
-use farhaul_transfer::event::Moved;
-use farhaul_transfer::rsh::{Rsh, Streams};
+use farhaul_transfer::internal::event::Moved;
+use farhaul_transfer::internal::rsh::{Rsh, Streams};
 use farhaul_transfer::{Event, Ssh};
 
 use super::Context;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 use farhaul::probe::{StableConfig, StableFigures, StableStream};
-use farhaul_transfer::control::delay_record;
-use farhaul_transfer::limit::share;
-use farhaul_transfer::report::{bits_per_second, micros};
+use farhaul_transfer::internal::control::delay_record;
+use farhaul_transfer::internal::limit::share;
+use farhaul_transfer::internal::report::{bits_per_second, micros};
 use farhaul_units::{Instant, Rate};
 use serde_json::{Value, json};
 

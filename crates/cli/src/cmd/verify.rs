@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use farhaul_session::escape;
-use farhaul_transfer::manifest_file::{digest_of, place, read};
+use farhaul_transfer::internal::manifest_file::{digest_of, place, read};
 use serde_json::json;
 
 use crate::exit::{Code, Fault};

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use farhaul_transfer::keys::places::folder_of_user;
-use farhaul_transfer::keys::trusted_file::{self, Distrust};
-use farhaul_transfer::lists;
+use farhaul_transfer::internal::keys::places::folder_of_user;
+use farhaul_transfer::internal::keys::trusted_file::{self, Distrust};
+use farhaul_transfer::internal::lists;
 use toml::{Table, Value};
 
 use crate::exit::{Code, Fault};

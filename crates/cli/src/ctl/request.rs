@@ -73,7 +73,9 @@ impl Request {
     pub(crate) fn read(line: &str) -> Result<Self, String> {
         serde_json::from_str(line).map_err(|error| match error.classify() {
             Category::Data => error.to_string(),
-            _ => format!("a request is an object with a command, and of rate with a rate: \"50mbit\", or \"off\": {error}"),
+            _ => format!(
+                "a request is an object with a command, and of rate with a rate: \"50mbit\", or \"off\": {error}"
+            ),
         })
     }
 }

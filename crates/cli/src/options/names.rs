@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use farhaul_session::{Component, MAX_LISTED_BYTES, NameList, NameListBuilder, RelPath, escape};
-use farhaul_transfer::lists;
+use farhaul_transfer::internal::lists;
 
 use crate::exit::Fault;
 

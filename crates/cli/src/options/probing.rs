@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use farhaul_transfer::control::datagram_in;
+use farhaul_transfer::internal::control::datagram_in;
 
 use super::transport::packet_size;
 use super::{SecurityOptions, ServerKeys};

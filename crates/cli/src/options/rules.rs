@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use farhaul_session::{Kept, Rules, Shard, Skip, Sync};
-use farhaul_transfer::lists;
+use farhaul_transfer::internal::lists;
 use farhaul_units::parse_duration;
 
 use crate::exit::Fault;

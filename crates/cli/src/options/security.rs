@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 use farhaul::security::Cipher;
-use farhaul_transfer::keys::{HostKeyPolicy, Question};
-use farhaul_transfer::settings::SecuritySettings;
+use farhaul_transfer::internal::keys::{HostKeyPolicy, Question};
+use farhaul_transfer::internal::settings::SecuritySettings;
 
 use crate::output::{Output, question};
 use crate::values::{Named, named};

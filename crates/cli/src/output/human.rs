@@ -4,8 +4,8 @@ use std::io::{IsTerminal, stderr, stdout};
 use std::os::fd::AsFd;
 
 use farhaul::UDP_RECV_BUFFER;
-use farhaul_transfer::Limit;
-pub(crate) use farhaul_transfer::text::{count, digits, percent, plural, reason, time};
+use farhaul_transfer::internal::Limit;
+pub(crate) use farhaul_transfer::internal::text::{count, digits, percent, plural, reason, time};
 use farhaul_units::Rate;
 
 /// Colours, if wanted.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use farhaul::Stats;
-use farhaul_transfer::event::Moved;
-use farhaul_transfer::report::{bits_per_second, micros};
+use farhaul_transfer::internal::event::Moved;
+use farhaul_transfer::internal::report::{bits_per_second, micros};
 use farhaul_units::{ByteSize, Rate};
 
 use super::Output;

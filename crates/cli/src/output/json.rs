@@ -1,13 +1,14 @@
 //! The NDJSON records that scripts read: `start`, `interval`, `file`, `warning`, `end`.
 //!
 //! The name of each number has its unit. No number can be NaN or infinite: rates are whole bits per second, and shares come
-//! from [`share`](farhaul_transfer::limit::share).
+//! from [`share`](farhaul_transfer::internal::limit::share).
 
 use std::time::Duration;
 
 use farhaul_session::{Change, EntryKind, FileInfo, NodeKind, escape};
-use farhaul_transfer::report::{FlowReport, Peer, Report, RttMicros, goodput};
-use farhaul_transfer::{Error, Limit};
+use farhaul_transfer::Error;
+use farhaul_transfer::internal::Limit;
+use farhaul_transfer::internal::report::{FlowReport, Peer, Report, RttMicros, goodput};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use farhaul_session::Digest;
-use farhaul_transfer::manifest_file::line;
+use farhaul_transfer::internal::manifest_file::line;
 
 use crate::exit::{Code, Fault};
 

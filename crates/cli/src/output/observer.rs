@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use farhaul::{Rate, probe};
 use farhaul_session::{Change, Entry, EntryKind, Failure};
-use farhaul_transfer::event::{FileChange, Moved};
+use farhaul_transfer::internal::event::{FileChange, Moved};
 use farhaul_transfer::{Event, Observer};
 
 use super::intervals::{Intervals, View};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use farhaul::Stats;
-use farhaul_transfer::report::micros;
+use farhaul_transfer::internal::report::micros;
 use serde_json::{Value, json};
 
 use super::Output;

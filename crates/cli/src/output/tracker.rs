@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use farhaul::Stats;
 use farhaul_session::{Entry, EntryKind};
-use farhaul_transfer::event::Moved;
-use farhaul_transfer::report::micros;
+use farhaul_transfer::internal::event::Moved;
+use farhaul_transfer::internal::report::micros;
 use farhaul_units::{ByteSize, Rate};
 use serde_json::{Map, Value, json};
 
-use farhaul_transfer::text::count;
+use farhaul_transfer::internal::text::count;
 
 use super::human::{percent, plural};
 

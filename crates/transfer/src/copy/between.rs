@@ -9,7 +9,7 @@ use farhaul_session::Rules;
 use farhaul_udp::Clock;
 use serde_json::Value;
 
-use super::Copy;
+use super::CopyJob;
 use super::accounts::{Told, correct};
 use super::plan::BetweenPlan;
 use crate::environment::Environment;
@@ -31,7 +31,7 @@ const INTERVAL: &str = "--interval=500ms";
 
 /// Copies from one host to another one.
 pub(super) fn run(
-    copy: &Copy,
+    copy: &CopyJob,
     environment: &Environment,
     plan: &BetweenPlan,
     report: &mut Report,
@@ -98,7 +98,7 @@ impl Both {
     }
 }
 
-fn started(copy: &Copy, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, Error> {
+fn started(copy: &CopyJob, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, Error> {
     let task = match (&plan.names, &plan.paths[..]) {
         (Some(names), [path, ..]) => {
             Task::ForwardNames { path: path.clone(), recursive: copy.recursive, names: names.clone() }
@@ -123,7 +123,7 @@ fn started(copy: &Copy, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, 
 }
 
 /// Has the throttle of this program work on the sending one.
-fn throttle_there(copy: &Copy, environment: &Environment, (plan, voice): (&BetweenPlan, Option<Voice>)) {
+fn throttle_there(copy: &CopyJob, environment: &Environment, (plan, voice): (&BetweenPlan, Option<Voice>)) {
     let Some(voice) = voice else {
         return environment.throttle.reaches_nothing(format!(
             "farhaul on {} is too old for that: give ‹rate› or ‹background› at the start",
@@ -153,7 +153,7 @@ fn named_error(record: &Value, plan: &BetweenPlan) -> Option<Error> {
 }
 
 /// Passes on what the sending program reports until its end.
-fn watch(copy: &Copy, environment: &Environment, plan: &BetweenPlan, both: &mut Both) -> Result<Ended, Error> {
+fn watch(copy: &CopyJob, environment: &Environment, plan: &BetweenPlan, both: &mut Both) -> Result<Ended, Error> {
     let mut told = Told::default();
     while let Some(said) = both.from.next() {
         let record = match said {

@@ -13,7 +13,7 @@ use farhaul_session::{
     Source, Store,
 };
 
-use super::Copy;
+use super::CopyJob;
 use super::plan::{FeedPlan, FetchPlan, PullPlan, PushPlan, RemoteEnd};
 use super::stream::{InputStream, OutputStream};
 use crate::connect::{self, Calling};
@@ -33,7 +33,7 @@ use crate::throttle::Obedience;
 
 /// One run of a copy.
 pub(super) struct Exchange<'a> {
-    copy: &'a Copy,
+    copy: &'a CopyJob,
     environment: &'a Environment,
     /// Counts from the connection attempt that succeeded, without the time that ssh or a question to the user took.
     meter: Cell<Meter>,
@@ -44,7 +44,7 @@ pub(super) struct Exchange<'a> {
 
 impl<'a> Exchange<'a> {
     /// `goes_on` after an attempt whose connection was lost.
-    pub(super) fn new(copy: &'a Copy, environment: &'a Environment, goes_on: bool) -> Result<Self, Error> {
+    pub(super) fn new(copy: &'a CopyJob, environment: &'a Environment, goes_on: bool) -> Result<Self, Error> {
         let bonding = if copy.may_have_flows() { copy.flows.offer()? } else { None };
         let mut rules = copy.rules.clone();
         if goes_on && rules.skip == Skip::Never {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use farhaul_transfer::Limit;
-use farhaul_transfer::limit::share;
-use farhaul_transfer::report::{CpuSeconds, Direction, Peer, Report, RttMicros, goodput};
+use farhaul_transfer::internal::Limit;
+use farhaul_transfer::internal::limit::share;
+use farhaul_transfer::internal::report::{CpuSeconds, Direction, Peer, Report, RttMicros, goodput};
 use farhaul_units::ByteSize;
 
 use super::Measured;

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use farhaul::Stream;
 use farhaul_session::{Abort, AbortCode, Bench, BenchEvent, Figures, SessionError};
-use farhaul_transfer::keys::{Exhausted, Permit};
-use farhaul_transfer::limit::Caps;
-use farhaul_transfer::session::measure::{self, Meter, Sender};
-use farhaul_transfer::session::watch::Watch;
-use farhaul_transfer::session::{Session, WaitTimes, Waits};
+use farhaul_transfer::internal::keys::{Exhausted, Permit};
+use farhaul_transfer::internal::limit::Caps;
+use farhaul_transfer::internal::session::measure::{self, Meter, Sender};
+use farhaul_transfer::internal::session::watch::Watch;
+use farhaul_transfer::internal::session::{Session, WaitTimes, Waits};
 use farhaul_units::Instant;
 
 /// Time between two looks at what has left.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use farhaul_transfer::Ssh;
-use farhaul_transfer::bond::Flows;
+use farhaul_transfer::internal::bond::Flows;
 use farhaul_units::{Rate, parse_duration};
 
 use crate::options::{NamesOptions, RulesOptions, ServerKeys, SshProgramOptions, Transport};

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use farhaul_transfer::Copy;
+use farhaul_transfer::CopyJob;
 use rustix::fs::{OFlags, fcntl_getfl, fstat, makedev};
 
 use crate::exit::Fault;
@@ -12,7 +12,7 @@ use crate::exit::Fault;
 const NULL_DEVICE: (u32, u32) = (1, 3);
 
 /// Refuses a copy from a closed stdin or to a closed stdout, which would be an empty file, or lost.
-pub(super) fn check(copy: &Copy) -> Result<(), Fault> {
+pub(super) fn check(copy: &CopyJob) -> Result<(), Fault> {
     if copy.reads_stream() && is_closed(io::stdin()) {
         return Err(Fault::usage("stdin is closed, so there is nothing to copy")
             .remedy("give the program an input; `< /dev/null` makes an empty file"));

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use farhaul_transfer::Report;
-use farhaul_transfer::limit::share;
-use farhaul_transfer::report::{Direction, goodput};
+use farhaul_transfer::internal::limit::share;
+use farhaul_transfer::internal::report::{Direction, goodput};
 use farhaul_units::ByteSize;
 
 use crate::cmd::{control_line, limited_by};
@@ -106,7 +106,7 @@ pub(super) fn with_copied(fault: Fault, end: &Report, is_between: bool) -> Fault
 
 #[cfg(test)]
 mod tests {
-    use farhaul_transfer::Limit;
+    use farhaul_transfer::internal::Limit;
 
     use super::*;
 

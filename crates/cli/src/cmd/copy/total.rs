@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use farhaul_transfer::Copy;
+use farhaul_transfer::CopyJob;
 
 use crate::output::tracker::{Total, Tracker};
 
@@ -31,7 +31,7 @@ impl Drop for Shared {
 
 impl Counting {
     /// For a copy whose amounts go to `tracker`. What is known at once is told it.
-    pub(super) fn of(copy: &Copy, tracker: &Tracker) -> Self {
+    pub(super) fn of(copy: &CopyJob, tracker: &Tracker) -> Self {
         let mut sources = copy.source_paths().to_vec();
         if let Some(bytes) = copy.size() {
             tracker.set_total(Total { bytes: Some(bytes), files: Some(sources.len() as u64) });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use farhaul_transfer::limit::share;
+use farhaul_transfer::internal::limit::share;
 use farhaul_units::Rate;
 use serde_json::Value;
 

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul_emu::{Emulation, HostId};
-use farhaul_transfer::report::goodput;
+use farhaul_transfer::internal::report::goodput;
 use farhaul_units::{ByteSize, Instant, Rate};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use farhaul_emu::{Emulation, EmulationReport, HostId, LatenessReport, NetworkSpec, Relay, RelayReport};
 use farhaul_netem::{Counters, PathSpec};
-use farhaul_transfer::report::CpuSeconds;
+use farhaul_transfer::internal::report::CpuSeconds;
 use serde_json::Value;
 
 use super::child::Child;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use farhaul::probe::{EnclosureConfig, ProbeSocket};
 use farhaul::security::{KeyPair, Known, KnownHosts, Pinned, PublicKey, Security, SecurityFault, Trust};
 use farhaul::{ConnectionLost, Error, PeerIncompatible};
-use farhaul_transfer::keys::{identity, places};
-use farhaul_transfer::lists;
+use farhaul_transfer::internal::keys::{identity, places};
+use farhaul_transfer::internal::lists;
 
 use super::examined::Examined;
 use super::finding::{Finding, quoted};

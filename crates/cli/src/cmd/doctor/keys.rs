@@ -7,8 +7,8 @@ use std::path::Path;
 
 use clap::Command;
 use farhaul::security::{AuthorizedKeys, KnownHosts, LineError};
-use farhaul_transfer::keys::{identity, places};
-use farhaul_transfer::lists;
+use farhaul_transfer::internal::keys::{identity, places};
+use farhaul_transfer::internal::lists;
 
 use super::finding::{Finding, quoted};
 use crate::config::{self, Config};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use farhaul::path::{Form, PathMtu, PathProbe};
 use farhaul::{Error, Rate};
-use farhaul_transfer::connect::is_here;
-use farhaul_transfer::report::micros;
+use farhaul_transfer::internal::connect::is_here;
+use farhaul_transfer::internal::report::micros;
 use farhaul_units::ByteSize;
 
 use super::examined::Examined;

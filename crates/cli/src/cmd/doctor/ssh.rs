@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use farhaul_transfer::Ssh;
-use farhaul_transfer::keys::identity;
-use farhaul_transfer::remote::Answering;
+use farhaul_transfer::internal::keys::identity;
+use farhaul_transfer::internal::remote::Answering;
 
 use super::examined::Examined;
 use super::finding::Finding;

@@ -3,8 +3,8 @@
 use farhaul_emu::EmulationReport;
 use farhaul_emu::capture::BrokenCapture;
 use farhaul_netem::Counters;
-use farhaul_transfer::limit::share;
-use farhaul_transfer::report::micros;
+use farhaul_transfer::internal::limit::share;
+use farhaul_transfer::internal::report::micros;
 use serde_json::{Value, json};
 
 use super::near::Ended;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use farhaul_originals::{Failure, IncomingPlace, Progress, RbudpReceiver, Stop, TsunamiClient};
 use farhaul_session::{Component, escape};
-use farhaul_transfer::report::{Direction, Report, goodput};
-use farhaul_transfer::session::measure::Meter;
+use farhaul_transfer::internal::report::{Direction, Report, goodput};
+use farhaul_transfer::internal::session::measure::Meter;
 use farhaul_units::ByteSize;
 use serde_json::Value;
 

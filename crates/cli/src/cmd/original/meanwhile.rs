@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul_originals::{Figures, Progress};
-use farhaul_transfer::report::bits_per_second;
-use farhaul_transfer::session::measure::Meter;
+use farhaul_transfer::internal::report::bits_per_second;
+use farhaul_transfer::internal::session::measure::Meter;
 use indicatif::ProgressBar;
 
 use crate::exit::Fault;

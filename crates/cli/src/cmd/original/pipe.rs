@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use farhaul_originals::sabul::StreamEnd;
 use farhaul_originals::{Failure, Progress, SabulReceiver, SabulSender, Stop, StreamTerms};
-use farhaul_transfer::report::{Direction, Report, goodput};
-use farhaul_transfer::session::measure::Meter;
+use farhaul_transfer::internal::report::{Direction, Report, goodput};
+use farhaul_transfer::internal::session::measure::Meter;
 use farhaul_units::ByteSize;
 
 use super::fault::of;

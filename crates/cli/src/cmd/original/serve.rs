@@ -10,8 +10,8 @@ use clap::ValueEnum;
 use farhaul::{Endpoint, Protocol};
 use farhaul_disk::{Directory, copies_at_a_time};
 use farhaul_originals::{Failure, News, OriginalServer, Stop, Watch};
-use farhaul_transfer::report::{Direction, Report, goodput};
-use farhaul_transfer::session::measure::Meter;
+use farhaul_transfer::internal::report::{Direction, Report, goodput};
+use farhaul_transfer::internal::session::measure::Meter;
 use farhaul_units::ByteSize;
 
 use super::fault::of;
@@ -24,7 +24,7 @@ use crate::output::human::{plural, rate, time};
 use crate::output::json::FileStatus;
 use crate::output::observer::{Reporter, Shown};
 use farhaul_transfer::Events;
-use farhaul_transfer::quota::Quota;
+use farhaul_transfer::internal::quota::Quota;
 
 /// The original program at the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -4,7 +4,7 @@
 
 use farhaul::Listener;
 use farhaul_session::{Beginning, Begun};
-use farhaul_transfer::bond::{BondedStream, Registry};
+use farhaul_transfer::internal::bond::{BondedStream, Registry};
 use farhaul_udp::Clock;
 
 use crate::exit::Fault;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use farhaul::ConnectionLost;
-use farhaul_transfer::bond::BondedStream;
+use farhaul_transfer::internal::bond::BondedStream;
 use farhaul_units::ByteSize;
 
 use crate::exit::{Code, Fault};

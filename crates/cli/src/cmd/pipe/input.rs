@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use farhaul::Error;
 use farhaul_session::{Beginning, Begun};
-use farhaul_transfer::bond::BondedStream;
-use farhaul_transfer::keys::{Exhausted, Permit};
-use farhaul_transfer::{Threads, Throttle};
+use farhaul_transfer::Throttle;
+use farhaul_transfer::internal::Threads;
+use farhaul_transfer::internal::bond::BondedStream;
+use farhaul_transfer::internal::keys::{Exhausted, Permit};
 use farhaul_udp::Clock;
 use farhaul_units::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -3,8 +3,8 @@
 use farhaul::security::SecurityFault;
 use farhaul::{ConnectOptions, ConnectionLost, Error, Stream};
 
-use farhaul_transfer::keys::Server;
-use farhaul_transfer::session::measure::Meter;
+use farhaul_transfer::internal::keys::Server;
+use farhaul_transfer::internal::session::measure::Meter;
 
 use super::Pipe;
 use crate::cmd::announce;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use farhaul::probe::{BlasterConfig, Delays};
 use farhaul_lab::expression::Unit;
 use farhaul_lab::report::svg::{Caption, Histogram, Quantity, histogram as drawn};
-use farhaul_transfer::control::delay_record;
-use farhaul_transfer::report::micros;
+use farhaul_transfer::internal::control::delay_record;
+use farhaul_transfer::internal::report::micros;
 use serde_json::{Value, json};
 
 use super::{ProfileArgs, files};

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use farhaul::security::{Network, PlainClients};
 use farhaul::{Endpoint, Protocol};
-use farhaul_transfer::serve::{PlainAccess, PlainRules};
+use farhaul_transfer::internal::serve::{PlainAccess, PlainRules};
 use serde_json::Value as Json;
 use toml::{Table, Value};
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use farhaul_transfer::admission::Admission;
-use farhaul_transfer::keys::places;
+use farhaul_transfer::internal::admission::Admission;
+use farhaul_transfer::internal::keys::places;
 
 use super::args::ServeArgs;
 use crate::exit::Fault;

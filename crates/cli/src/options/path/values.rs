@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use farhaul_netem::{CoDelSpec, DeliveryTrace, Discipline, Mtu, PolicerSpec, QueueSize, RedSpec};
-use farhaul_transfer::lists;
+use farhaul_transfer::internal::lists;
 use farhaul_units::{ByteSize, Duration, Rate, parse_duration};
 
 use crate::values::some_rate;

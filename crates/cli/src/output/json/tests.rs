@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use farhaul_transfer::limit::share;
-use farhaul_transfer::report::goodput;
+use farhaul_transfer::internal::limit::share;
+use farhaul_transfer::internal::report::goodput;
 use proptest::prelude::*;
 use serde_json::Value;
 
