@@ -1,4 +1,4 @@
-//! One stream of bytes over a connection, over several, or through ssh.
+//! One stream of bytes over a connection, over several, or through ssh. Unstable: an internal crate of `farhaul-transfer`.
 //!
 //! Each of several connections has a port, a driver thread and keys of its own.
 //!

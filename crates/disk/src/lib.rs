@@ -1,4 +1,4 @@
-//! Files on the real disk: the two ends of a copy, and the file service.
+//! Files on the real disk: the two ends of a copy, and the file service. Unstable: an internal crate of `farhaul-transfer`.
 //!
 //! A [`DiskSource`] reads a tree, a [`DiskStore`] builds one, and [`DiskFiles`] answers requests about single files. They are the
 //! `Source`, the `Store` and the `Files` of the sessions of `farhaul-session`, and know neither networks nor keys. Whoever drives a

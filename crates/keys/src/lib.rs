@@ -1,4 +1,4 @@
-//! Keys: this user's, those of known servers, and the caps of those of clients.
+//! Keys: this user's, those of known servers, and the caps of those of clients. Unstable: an internal crate of `farhaul-transfer`.
 //!
 //! | part | owns |
 //! | --- | --- |
