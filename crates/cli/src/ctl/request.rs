@@ -5,7 +5,6 @@ use std::str::FromStr;
 use clap::Subcommand;
 use farhaul_units::Rate;
 use serde::{Deserialize, Serialize};
-use serde_json::error::Category;
 
 use crate::values::some_rate;
 
@@ -71,11 +70,8 @@ impl Request {
     /// # Errors
     /// It is none, or one of a later version.
     pub(crate) fn read(line: &str) -> Result<Self, String> {
-        serde_json::from_str(line).map_err(|error| match error.classify() {
-            Category::Data => error.to_string(),
-            _ => format!(
-                "a request is an object with a command, and of rate with a rate: \"50mbit\", or \"off\": {error}"
-            ),
+        serde_json::from_str(line).map_err(|error| {
+            format!("{error}; a request is an object with a command, and of rate with a rate: \"50mbit\", or \"off\"")
         })
     }
 }
