@@ -43,8 +43,7 @@ use crate::throttle::{Capped, Change};
 /// A command on a remote host.
 ///
 /// ```no_run
-/// use farhaul_transfer::rsh::{Rsh, Streams};
-/// use farhaul_transfer::Environment;
+/// use farhaul_transfer::{Environment, Rsh, Streams};
 ///
 /// let streams = Streams::new(std::io::empty(), std::io::stdout(), std::io::stderr());
 /// let exit = Rsh::command("far.example", &["df".into(), "-h".into()])?.run(&Environment::default(), streams)?;
