@@ -1,5 +1,5 @@
-//! The public items of each crate, as rustdoc sees them: their number against a file of budgets, and for the crates that programs
-//! use their names against a file, so that each change of the public face is a visible change of that file.
+//! The public items of each crate, as rustdoc sees them. Their number is compared with a file of budgets. For the crates that programs
+//! use, the names are compared as well, so each change of the public face is a visible change of a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
