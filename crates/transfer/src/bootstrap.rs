@@ -152,9 +152,8 @@ impl LocalProgram {
 fn serve(near: LocalProgram, hello: Hello, host: &dyn Host, environment: &Environment) -> Result<(), Error> {
     let settings = host.settings(&hello.options).map_err(|line| Error::new(Code::Protocol, line).remedy(UPDATE))?;
     let identity = identity::generate()?;
-    let rules = hello.rules().map_err(|why| Error::new(Code::Protocol, why).remedy(UPDATE))?;
-    let job = Job::of(&hello.task, &rules, host)?;
-    if let Job::Forward { paths, recursive, names } = &job {
+    let job = Job::of(&hello.task, host)?;
+    if let Job::Forward { paths, recursive, names, rules } = &job {
         let (say, heard) = sync_channel(2);
         let cancellation = environment.cancellation.clone();
         // The end of the SSH connection stops the copy.
@@ -167,7 +166,7 @@ fn serve(near: LocalProgram, hello: Hello, host: &dyn Host, environment: &Enviro
             Some(names) => copy.with_names(names.clone())?,
             None => copy,
         };
-        return host.forward(copy.with_settings(settings).with_rules(rules), &hello.options);
+        return host.forward(copy.with_settings(settings).with_rules(rules.clone()), &hello.options);
     }
     let key: PublicKey = hello
         .key
@@ -289,7 +288,7 @@ impl OneCopy<'_> {
             (Job::Receive { target, is_directory, asked }, Request::Push(_)) => {
                 self.receive(caller, target, *is_directory, asked)
             }
-            (Job::Send { paths, recursive }, Request::Pull(pull)) => self.send(caller, pull, paths, *recursive),
+            (Job::Send { paths }, Request::Pull(pull)) => self.send(caller, pull, paths),
             (Job::Run(command), Request::Command(request)) => {
                 rsh::server::serve(self.hosting.environment, caller, *request, command)
             }
@@ -329,8 +328,9 @@ impl OneCopy<'_> {
         result
     }
 
-    fn send(&self, caller: &Caller, pull: &Pull, paths: &[PathBuf], recursive: bool) -> Result<(), Error> {
+    fn send(&self, caller: &Caller, pull: &Pull, paths: &[PathBuf]) -> Result<(), Error> {
         let begun = self.hosting.begin_to_send(caller);
+        let recursive = pull.recursive;
         let wording = if pull.patterns { Wording::Patterns } else { Wording::Literal };
         let shown = |path: &PathBuf| ShownPath::new(path.as_os_str().as_encoded_bytes());
         let each = || paths.iter().map(shown).zip(Selection::each_named(paths, wording, recursive));

@@ -19,6 +19,7 @@
 //! | part | owns |
 //! | --- | --- |
 //! | `messages` | what both programs say |
+//! | `content` | what a copy brings, in those messages |
 //! | `frames` | messages in a stream of bytes, behind the noise |
 //! | `ssh` | the options, and the command line of ssh |
 //! | `inbox` | messages of the remote program that wait |
@@ -34,6 +35,7 @@
 
 mod attempt;
 mod child;
+pub(crate) mod content;
 pub(crate) mod frames;
 mod inbox;
 mod install;

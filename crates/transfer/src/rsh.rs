@@ -34,7 +34,8 @@ pub use self::login::CommandHost;
 use crate::environment::Environment;
 use crate::error::{Code, Error, Trouble};
 use crate::location::SshPlace;
-use crate::remote::messages::{PathText, Task};
+use crate::remote::content::PathText;
+use crate::remote::messages::Task;
 use crate::remote::reach::{ONE_FLOW, OverSsh, Reached};
 use crate::remote::{RemoteProgram, Ssh};
 use crate::settings::Settings;
@@ -143,7 +144,7 @@ impl Rsh {
         let warns_of_buffers = false;
         let (settings, only_sends) = (&self.settings, !warns_of_buffers);
         let over = OverSsh { environment, settings, ssh: &ssh, only_sends, needs_udp: false, flows: ONE_FLOW };
-        let mut reached = over.connect(&self.host, self.task.clone(), None)?;
+        let mut reached = over.connect(&self.host, self.task.clone())?;
         let _capped = self.throttled(environment, &reached);
         client::run(&reached.stream, streams, environment).map_err(|unfinished| match unfinished {
             client::Unfinished::Unread => Error::new(

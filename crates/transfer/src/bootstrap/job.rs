@@ -7,9 +7,10 @@ use std::path::PathBuf;
 
 use farhaul_session::{FailCode, Failure, NameList, Pull, Rules, escape};
 
-use super::Host;
+use super::{Host, UPDATE};
 use crate::error::{Code, Error};
-use crate::remote::messages::{PathText, Task};
+use crate::remote::content::PathText;
+use crate::remote::messages::Task;
 use crate::rsh::login::LoginCommand;
 
 /// A task whose homes exist.
@@ -23,13 +24,13 @@ pub(super) enum Job {
     },
     Send {
         paths: Vec<PathBuf>,
-        recursive: bool,
     },
     Forward {
         paths: Vec<PathBuf>,
         recursive: bool,
         /// The only names that are sent of the content of the only path.
         names: Option<NameList>,
+        rules: Rules,
     },
     /// Every copy is refused.
     Answer,
@@ -40,30 +41,27 @@ pub(super) enum Job {
 
 impl Job {
     /// Finds the homes before the other side connects.
-    pub(super) fn of(task: &Task, rules: &Rules, host: &dyn Host) -> Result<Self, Error> {
-        let local = |path| local(path, host);
+    pub(super) fn of(task: &Task, host: &dyn Host) -> Result<Self, Error> {
         let all = |paths: &[PathText]| paths.iter().map(|path| self::local(path, host)).collect::<Result<Vec<_>, _>>();
         Ok(match task {
-            Task::Receive { target, is_directory, wanted } => {
-                let target = local(target)?;
+            Task::Receive { target, is_directory, content } => {
+                let target = local(target, host)?;
                 let takes_one = !is_directory && !target.is_dir();
-                let asked = wanted.request(takes_one, rules.clone()).map_err(malformed)?;
+                let asked = content.request(takes_one).map_err(malformed)?;
                 Self::Receive { target, is_directory: *is_directory, asked }
             }
-            Task::Send { paths, recursive } => Self::Send { paths: all(paths)?, recursive: *recursive },
+            Task::Send { paths } => Self::Send { paths: all(paths)? },
             Task::Answer => Self::Answer,
             Task::Run { command, is_subsystem } => {
                 let command = OsString::from_vec(command.bytes().map_err(malformed)?);
                 Self::Run(LoginCommand::of(command, *is_subsystem, host)?)
             }
             Task::Files => Self::Files,
-            Task::Forward { paths, recursive } => {
-                Self::Forward { paths: all(paths)?, recursive: *recursive, names: None }
-            }
-            Task::ForwardNames { path, recursive, names } => Self::Forward {
-                paths: vec![local(path)?],
-                recursive: *recursive,
-                names: Some(names.list().map_err(malformed)?),
+            Task::Forward(content) => Self::Forward {
+                paths: all(&content.paths)?,
+                recursive: content.recursive,
+                names: content.names().map_err(malformed)?,
+                rules: content.rules().map_err(malformed)?,
             },
         })
     }
@@ -87,7 +85,7 @@ fn local(path: &PathText, host: &dyn Host) -> Result<PathBuf, Error> {
 }
 
 fn malformed(why: &str) -> Error {
-    Error::new(Code::Protocol, format!("a path is malformed: {why}"))
+    Error::new(Code::Protocol, format!("the task of this program is malformed: {why}")).remedy(UPDATE)
 }
 
 /// The path, in which `~` at the front is this user's home directory, and `~user` that of another user. A home directory alone

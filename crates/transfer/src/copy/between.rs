@@ -15,7 +15,8 @@ use super::plan::BetweenPlan;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Event;
-use crate::remote::messages::{Call, FromRemote, PathText, Stored, Task, ToRemote, code_there, printable};
+use crate::remote::content::PathText;
+use crate::remote::messages::{Call, FromRemote, Stored, Task, ToRemote, code_there, printable};
 use crate::remote::reach::{ONE_FLOW, OverSsh};
 use crate::remote::{RemoteProgram, Voice};
 use crate::report::Report;
@@ -99,20 +100,13 @@ impl Both {
 }
 
 fn started(copy: &CopyJob, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, Error> {
-    let task = match (&plan.names, &plan.paths[..]) {
-        (Some(names), [path, ..]) => {
-            Task::ForwardNames { path: path.clone(), recursive: copy.recursive, names: names.clone() }
-        }
-        _ => Task::Forward { paths: plan.paths.clone(), recursive: copy.recursive },
-    };
-    let mut hello = over.hello(None, task, Some(&copy.rules));
+    let mut hello = over.hello(None, Task::Forward(plan.content.clone().under_rules(&copy.rules)));
     hello.options.push(INTERVAL.to_owned());
     let (from, sender, _) = over.start(&plan.from, &hello)?;
-    let (target, wanted) = (PathText::new(&plan.to.path), plan.wanted.clone());
-    let task = Task::Receive { target, is_directory: plan.is_directory, wanted };
     // The part of the files concerns the sender alone.
     let rules = Rules { shard: None, ..copy.rules.clone() };
-    let mut hello = over.hello(None, task, Some(&rules));
+    let (target, content) = (PathText::new(&plan.to.path), plan.arriving.clone().under_rules(&rules));
+    let mut hello = over.hello(None, Task::Receive { target, is_directory: plan.is_directory, content });
     // The sending program alone is admitted.
     hello.key = Some(sender.key);
     let (to, receiver, addresses) = over.start(&plan.to.host, &hello)?;

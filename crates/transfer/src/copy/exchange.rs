@@ -230,7 +230,7 @@ impl<'a> Exchange<'a> {
             RemoteEnd::Ssh { host, task } => {
                 let (needs_udp, flows) = (self.copy.control_stream.is_some(), (self.copy.flows, self.bonding));
                 let over = OverSsh { environment, settings, ssh: &self.copy.ssh, only_sends, needs_udp, flows };
-                over.connect(host, task.clone(), Some(&self.rules_there()))?
+                over.connect(host, task.clone().under_rules(&self.rules_there()))?
             }
             RemoteEnd::Other(other) => {
                 Reached { stream: reach::call(environment, settings, other)?, far: None, further: None }

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use farhaul_disk::{DiskSource, Selection, Wording};
-use farhaul_session::{Component, NameList, Pull, RelPath, Rules, own_name};
+use farhaul_session::{Component, NameList, RelPath, own_name};
 
 use super::asked::{AskedPaths, top_of};
 use crate::error::{Code, Error};
 use crate::location::{HostPort, Location, ServerPlace, SshPlace};
 use crate::remote::Other;
-use crate::remote::messages::{NamesText, PathText, Task, Wanted};
+use crate::remote::content::{Content, PathText};
+use crate::remote::messages::Task;
 use crate::session::file::too_many_for_one;
 use crate::text::reason;
 
@@ -86,17 +87,15 @@ pub(super) struct FetchPlan {
 #[derive(Debug)]
 pub(super) struct BetweenPlan {
     pub(super) from: String,
-    pub(super) paths: Vec<PathText>,
     pub(super) to: SshPlace,
     /// Whether the target must be a directory.
     pub(super) is_directory: bool,
-    /// What the target takes.
-    pub(super) wanted: Wanted,
+    /// What the source sends.
+    pub(super) content: Content,
+    /// The same by the names that arrive, which are all that the target takes.
+    pub(super) arriving: Content,
     /// Whether the entries at the root are all of a directory, whose content is copied.
     pub(super) is_whole: bool,
-    /// The names that the copy of the content of the only path is restricted to.
-    pub(super) names: Option<NamesText>,
-    recursive: bool,
 }
 
 impl Plan {
@@ -113,7 +112,7 @@ impl Plan {
                 return Ok(Self::Fetch(FetchPlan { from, asked: AskedPaths::of_server(&[place]) }));
             }
             ([Location::Ssh(place)], Location::Standard) if !place.is_directory() => {
-                let from = RemoteEnd::sending(&place.host, &[place], false);
+                let from = RemoteEnd::sending(&place.host, &[place]);
                 return Ok(Self::Fetch(FetchPlan { from, asked: AskedPaths::over_ssh(&[place]) }));
             }
             _ if places.contains(&Location::Standard) => return Err(Error::usage(ONE_FILE)),
@@ -126,7 +125,7 @@ impl Plan {
             (Location::Remote(to), true, ..) => Ok(Self::Push(PushPlan::to_server(local, to))),
             (Location::Ssh(to), true, ..) => Ok(Self::Push(PushPlan::over_ssh(local, to, recursive))),
             (Location::Local(to), _, true, _) => PullPlan::from_server(&remote, to).map(Self::Pull),
-            (Location::Local(to), _, _, true) => PullPlan::over_ssh(&ssh, to, recursive).map(Self::Pull),
+            (Location::Local(to), _, _, true) => PullPlan::over_ssh(&ssh, to).map(Self::Pull),
             (Location::Ssh(to), _, _, true) => BetweenPlan::of(&ssh, to, recursive).map(Self::Between),
             (Location::Local(_), true, ..) => Err(Error::usage(
                 "both ends are on this machine: use `cp`, or write the remote end as host:path or udt://host:port/path",
@@ -168,7 +167,7 @@ impl Plan {
         match self {
             Self::Push(plan) if plan.sources.len() == 1 => plan.restrict(names),
             Self::Pull(plan) if plan.asked.paths.len() == 1 => plan.asked.restrict(names),
-            Self::Between(plan) if plan.paths.len() == 1 => plan.restrict(&names)?,
+            Self::Between(plan) if plan.content.paths.len() == 1 => plan.restrict(&names)?,
             Self::Push(_) | Self::Pull(_) | Self::Between(_) => {
                 return Err(Error::usage("a list of names needs one source, the directory that the names are in"));
             }
@@ -196,14 +195,13 @@ const ONE_FILE: &str =
 
 impl RemoteEnd {
     /// A remote program that sends these places.
-    fn sending(host: &str, places: &[&SshPlace], recursive: bool) -> Self {
-        let paths = places.iter().map(|place| PathText::new(&place.path)).collect();
-        Self::Ssh { host: host.to_owned(), task: Task::Send { paths, recursive } }
+    fn sending(host: &str, places: &[&SshPlace]) -> Self {
+        Self::Ssh { host: host.to_owned(), task: Task::Send { paths: paths_of(places) } }
     }
 
-    /// A remote program that stores at `target` what this request would bring, and nothing else.
-    fn receiving(host: &str, target: &[u8], is_directory: bool, request: &Pull) -> Self {
-        let task = Task::Receive { target: PathText::new(target), is_directory, wanted: Wanted::by(request) };
+    /// A remote program that stores this content at `target`, and nothing else.
+    fn receiving(host: &str, target: &[u8], is_directory: bool, content: Content) -> Self {
+        let task = Task::Receive { target: PathText::new(target), is_directory, content };
         Self::Ssh { host: host.to_owned(), task }
     }
 }
@@ -234,8 +232,7 @@ impl FeedPlan {
             }
             Location::Ssh(to) => {
                 let (directory, name) = to.split_name().ok_or_else(nameless)?;
-                let request = Pull { paths: vec![name.clone()], ..Pull::default() };
-                let to = RemoteEnd::receiving(&to.host, &directory, true, &request);
+                let to = RemoteEnd::receiving(&to.host, &directory, true, Content::named([&name], false));
                 Ok(Self { directory: RelPath::root(), name, to, shown })
             }
             _ => Err(Error::usage(ONE_FILE)),
@@ -276,9 +273,9 @@ impl PushPlan {
 
     fn over_ssh(sources: Vec<PathBuf>, to: &SshPlace, recursive: bool) -> Self {
         let is_directory = to.is_directory() || need_directory(&sources);
-        let request =
-            Pull { paths: sources.iter().map(|source| arrives_as(source)).collect(), recursive, ..Pull::default() };
-        let (far, shown) = (RemoteEnd::receiving(&to.host, &to.path, is_directory, &request), to.to_string());
+        let names: Vec<RelPath> = sources.iter().map(|source| arrives_as(source)).collect();
+        let content = Content::named(&names, recursive);
+        let (far, shown) = (RemoteEnd::receiving(&to.host, &to.path, is_directory, content), to.to_string());
         let target = RelPath::root();
         Self { sources, wording: Wording::Literal, to: far, target, is_directory, names: None, shown }
     }
@@ -300,9 +297,8 @@ impl PushPlan {
     /// Restricts it to these names in its only source, which go into a directory.
     fn restrict(&mut self, names: Arc<NameList>) {
         (self.names, self.is_directory) = (Some(names), true);
-        if let RemoteEnd::Ssh { task: Task::Receive { is_directory, wanted, .. }, .. } = &mut self.to {
-            let content = Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() };
-            (*is_directory, *wanted) = (true, Wanted::by(&content));
+        if let RemoteEnd::Ssh { task: Task::Receive { is_directory, content, .. }, .. } = &mut self.to {
+            (*is_directory, *content) = (true, Content::of_directory(true));
         }
     }
 
@@ -374,9 +370,8 @@ impl PullPlan {
         Ok(Self { from, asked: AskedPaths::of_server(places), to: to.to_owned() })
     }
 
-    fn over_ssh(places: &[&SshPlace], to: &Path, recursive: bool) -> Result<Self, Error> {
-        let host = one_host(places)?;
-        let from = RemoteEnd::sending(host, places, recursive);
+    fn over_ssh(places: &[&SshPlace], to: &Path) -> Result<Self, Error> {
+        let from = RemoteEnd::sending(one_host(places)?, places);
         Ok(Self { from, asked: AskedPaths::over_ssh(places), to: to.to_owned() })
     }
 
@@ -399,24 +394,32 @@ impl BetweenPlan {
     fn of(from: &[&SshPlace], to: &SshPlace, recursive: bool) -> Result<Self, Error> {
         let host = one_host(from)?.to_owned();
         let is_directory = to.is_directory() || from.len() > 1 || from.iter().any(|place| place.name().is_root());
-        let paths = from.iter().map(|place| PathText::new(&place.path)).collect();
-        let wanted = Wanted::by(&AskedPaths::over_ssh(from).pull(recursive, false, &Rules::default()));
+        let patterns = from.iter().any(|place| place.has_pattern());
+        let names = from.iter().map(|place| PathText::new(&place.name().to_bytes())).collect();
+        let arriving = Content::of(names, patterns, recursive);
+        let content = Content::of(paths_of(from), patterns, recursive);
         let is_whole = matches!(from, [only] if only.name().is_root());
-        let (to, names) = (to.clone(), None);
-        Ok(Self { from: host, paths, to, is_directory, wanted, is_whole, names, recursive })
+        Ok(Self { from: host, to: to.clone(), is_directory, content, arriving, is_whole })
     }
 
     /// Restricts it to these names in its only source.
     fn restrict(&mut self, names: &NameList) -> Result<(), Error> {
-        let names = NamesText::new(names).ok_or_else(|| {
-            Error::usage("the list of names is longer than 3 MiB, which does not reach a copy between two other hosts")
-                .remedy("divide the list, and copy once for each part")
-        })?;
+        let restricted = |content: Content| {
+            content.restricted(names).ok_or_else(|| {
+                let why = "the list of names is longer than 3 MiB, which does not reach a copy between two other hosts";
+                Error::usage(why).remedy("divide the list, and copy once for each part")
+            })
+        };
         (self.is_directory, self.is_whole) = (true, false);
-        self.wanted = Wanted::listed(names.clone(), self.recursive);
-        self.names = Some(names);
+        self.arriving = restricted(Content::of_directory(self.content.recursive))?;
+        self.content = restricted(self.content.clone())?;
         Ok(())
     }
+}
+
+/// The paths of these places, as their host has them.
+fn paths_of(places: &[&SshPlace]) -> Vec<PathText> {
+    places.iter().map(|place| PathText::new(&place.path)).collect()
 }
 
 /// The host of all sources.

@@ -82,17 +82,16 @@ impl Link {
         ssh: &Ssh,
         environment: &Environment,
     ) -> Result<Arc<Self>, Error> {
-        let reached =
-            match host {
-                RemoteHost::Server(server) => {
-                    let stream = Calling::to(environment, settings, server)?.connect(server)?;
-                    Reached { stream: stream.into(), far: None, further: None }
-                }
-                RemoteHost::Ssh(host) => {
-                    OverSsh { environment, settings, ssh, only_sends: false, needs_udp: false, flows: ONE_FLOW }
-                        .connect(host, Task::Files, None)?
-                }
-            };
+        let reached = match host {
+            RemoteHost::Server(server) => {
+                let stream = Calling::to(environment, settings, server)?.connect(server)?;
+                Reached { stream: stream.into(), far: None, further: None }
+            }
+            RemoteHost::Ssh(host) => {
+                OverSsh { environment, settings, ssh, only_sends: false, needs_udp: false, flows: ONE_FLOW }
+                    .connect(host, Task::Files)?
+            }
+        };
         let link = Arc::new(Self {
             stream: reached.stream.clone(),
             host: host.clone(),

@@ -1,69 +1,20 @@
 //! What the two programs of a copy over SSH say to each other, as JSON.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 
-use farhaul_session::{Bonding, Listed, NameList, NameListBuilder, Pull, RelPath, Rules, Token};
+use farhaul_session::{Bonding, Rules, Token};
 use farhaul_units::Rate;
 use serde::{Deserialize, Serialize};
 
+use super::content::{Content, PathText};
 use crate::error::{Code, Error};
-use crate::location::percent;
 use crate::report::Ledger;
 use crate::throttle::Change;
 
 /// Longest text of a remote program that is shown, characters: a path of 4096 bytes, and what is wrong with it.
 const LONGEST_TEXT: usize = 8192;
-/// Longest list of names, bytes: it shares a message with everything else.
-const LONGEST_NAMES: usize = 3 << 20;
 /// Version of these messages. Programs of different versions refuse each other.
-pub(crate) const VERSION: u32 = 5;
-
-/// Bytes of a path, which need not be UTF-8: with escapes as in a URL.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct PathText(String);
-
-impl PathText {
-    pub(crate) fn new(path: &[u8]) -> Self {
-        Self(percent::encoded(path))
-    }
-
-    /// The bytes of the path.
-    pub(crate) fn bytes(&self) -> Result<Vec<u8>, &'static str> {
-        percent::decoded(self.0.as_bytes())
-    }
-}
-
-/// A list of names: a blank before each of them, and escapes as in a path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct NamesText(String);
-
-impl NamesText {
-    /// The list as a text. `None` if that is too long for a message.
-    pub(crate) fn new(names: &NameList) -> Option<Self> {
-        let mut text = String::new();
-        if names.place_of(&RelPath::root(), true) == Listed::Itself {
-            text.push(' ');
-        }
-        for name in names.names_within(&RelPath::root()) {
-            text.push(' ');
-            text.push_str(&percent::encoded(&name.to_bytes()));
-        }
-        (text.len() <= LONGEST_NAMES).then_some(Self(text))
-    }
-
-    /// The list.
-    pub(crate) fn list(&self) -> Result<NameList, &'static str> {
-        let mut list = NameListBuilder::default();
-        for name in self.0.split(' ').skip(1) {
-            let name = RelPath::parse(&percent::decoded(name.as_bytes())?).map_err(|_| "it is no name")?;
-            list.push(&name).map_err(|_| "there are too many names")?;
-        }
-        Ok(list.build())
-    }
-}
+pub(crate) const VERSION: u32 = 6;
 
 /// The local program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,9 +68,6 @@ pub(crate) struct Hello {
     #[serde(default)]
     pub(crate) key: Option<String>,
     pub(crate) task: Task,
-    /// The rules of the copy, as they are sent in requests.
-    #[serde(default)]
-    pub(crate) rules: Option<PathText>,
     /// Options of connections, as on a command line.
     #[serde(default)]
     pub(crate) options: Vec<String>,
@@ -158,13 +106,18 @@ impl Flowing {
 }
 
 impl Hello {
-    /// The rules of the copy.
-    ///
-    /// # Errors
-    /// They are none of this version.
-    pub(crate) fn rules(&self) -> Result<Rules, &'static str> {
-        let Some(rules) = &self.rules else { return Ok(Rules::default()) };
-        Rules::from_bytes(&rules.bytes()?).map_err(|_| "the rules of the copy are none")
+    /// This task, without anything else.
+    pub(crate) fn of(task: Task) -> Self {
+        Self {
+            version: VERSION,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            key: None,
+            task,
+            options: Vec::new(),
+            ports: None,
+            detach: false,
+            flows: None,
+        }
     }
 }
 
@@ -172,15 +125,12 @@ impl Hello {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Task {
-    /// Store what is wanted, and refuse everything else. Whether the target is a directory is the local program's word.
-    Receive { target: PathText, is_directory: bool, wanted: Wanted },
-    /// Send these paths.
-    Send { paths: Vec<PathText>, recursive: bool },
-    /// Send these paths to another remote program, which receives.
-    Forward { paths: Vec<PathText>, recursive: bool },
-    /// The same for these names in this directory. It is a task of its own because a program that skips an unknown field would send
-    /// everything.
-    ForwardNames { path: PathText, recursive: bool, names: NamesText },
+    /// Store this content, and refuse everything else. Whether the target is a directory is the local program's word.
+    Receive { target: PathText, is_directory: bool, content: Content },
+    /// Send these paths. Which entries of them, the request of the session says: its other end is the local program.
+    Send { paths: Vec<PathText> },
+    /// Send this content to another remote program, which receives.
+    Forward(Content),
     /// Answer questions about the path, and copy nothing.
     Answer,
     /// Run this command, or this subsystem of sshd. Its bytes are in the form of a path.
@@ -189,49 +139,15 @@ pub(crate) enum Task {
     Files,
 }
 
-/// What the local program's user asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Wanted {
-    /// The names that arrive. The empty one stands for the content of a directory.
-    names: Vec<PathText>,
-    /// Whether they may be patterns.
-    patterns: bool,
-    recursive: bool,
-    /// The only names that arrive of the content of a directory.
-    #[serde(default)]
-    listed: Option<NamesText>,
-}
-
-impl Wanted {
-    /// What this request brings.
-    pub(crate) fn by(request: &Pull) -> Self {
-        let name = |path: &RelPath| PathText::new(path.split_last().map_or(&[][..], |(name, _)| name.as_bytes()));
-        Self {
-            names: request.paths.iter().map(name).collect(),
-            patterns: request.patterns,
-            recursive: request.recursive,
-            listed: None,
+impl Task {
+    /// The same for a copy under these rules, if the remote program learns them from its task.
+    pub(crate) fn under_rules(self, rules: &Rules) -> Self {
+        match self {
+            Self::Receive { target, is_directory, content } => {
+                Self::Receive { target, is_directory, content: content.under_rules(rules) }
+            }
+            other => other,
         }
-    }
-
-    /// These names of the content of a directory.
-    pub(crate) const fn listed(names: NamesText, recursive: bool) -> Self {
-        Self { names: Vec::new(), patterns: false, recursive, listed: Some(names) }
-    }
-
-    /// The request that brings it. `single` is for a target that takes one entry.
-    ///
-    /// # Errors
-    /// A name is none.
-    pub(crate) fn request(&self, single: bool, rules: Rules) -> Result<Pull, &'static str> {
-        let name = |name: &PathText| RelPath::parse(&name.bytes()?).map_err(|_| "it is no name");
-        let (recursive, patterns) = (self.recursive, self.patterns);
-        if let Some(listed) = &self.listed {
-            let (paths, names) = (vec![RelPath::root()], Some(Arc::new(listed.list()?)));
-            return Ok(Pull { paths, recursive, names, rules, ..Pull::default() });
-        }
-        let paths = self.names.iter().map(name).collect::<Result<_, _>>()?;
-        Ok(Pull { paths, recursive, patterns, single, rules, ..Pull::default() })
     }
 }
 
@@ -328,32 +244,5 @@ pub(crate) fn printable(text: &str) -> String {
     match text.char_indices().nth(LONGEST_TEXT) {
         Some((end, _)) => farhaul_session::escape(&text.as_bytes()[..end]) + " …",
         None => farhaul_session::escape(text.as_bytes()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn list(names: &[&[u8]]) -> NameList {
-        let mut list = NameListBuilder::default();
-        names.iter().for_each(|name| list.push(&RelPath::parse(name).unwrap()).unwrap());
-        list.build()
-    }
-
-    #[test]
-    fn names_of_any_bytes_survive_their_way() {
-        let odd: [&[u8]; 6] = [b"", b"a", b"a b", b"d/%20", b"odd\xff\nname", "日本".as_bytes()];
-        for names in [&odd[..0], &odd[..1], &odd[..2], &odd[2..], &odd] {
-            let sent = list(names);
-            let text = NamesText::new(&sent).unwrap();
-            assert_eq!(text.list().as_ref(), Ok(&sent), "{text:?}");
-        }
-        for text in [" ../a", " /a", " %zz", " a//b"] {
-            assert!(NamesText(text.to_owned()).list().is_err(), "{text}");
-        }
-        let many: Vec<String> = (0..13_000).map(|index| format!("{}{index:05}", "n".repeat(250))).collect();
-        let many: Vec<&[u8]> = many.iter().map(String::as_bytes).collect();
-        assert_eq!(NamesText::new(&list(&many)), None);
     }
 }

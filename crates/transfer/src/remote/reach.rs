@@ -11,10 +11,10 @@ use farhaul::security::{KeyPair, PublicKey};
 use farhaul_bond::mux::MuxStream;
 use farhaul_bond::{BondedStream, First, Flows, Further};
 use farhaul_keys::{Server, identity};
-use farhaul_session::{Bonding, Rules};
+use farhaul_session::Bonding;
 
 use super::attempt::{Attempt, NoUdp, OverUdp};
-use super::messages::{Call, Failed, Flowing, FromRemote, Hello, PathText, Ready, Task, ToRemote, VERSION};
+use super::messages::{Call, Failed, Flowing, FromRemote, Hello, Ready, Task, ToRemote};
 use super::{RemoteProgram, Ssh, setting, voice};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
@@ -122,10 +122,10 @@ impl Reached {
 impl OverSsh<'_> {
     /// Starts a remote program on `host` for this task, and connects to it. The stream begins at once, through ssh unless UDP answers
     /// sooner, and moves to UDP when that answers.
-    pub(crate) fn connect(&self, host: &str, task: Task, rules: Option<&Rules>) -> Result<Reached, Error> {
+    pub(crate) fn connect(&self, host: &str, task: Task) -> Result<Reached, Error> {
         let Self { environment, settings, ssh, only_sends, .. } = *self;
         let identity = identity::generate()?;
-        let mut hello = self.hello(Some(identity.public()), task, rules);
+        let mut hello = self.hello(Some(identity.public()), task);
         let needs_udp = self.needs_udp || ssh.no_fallback || ssh.detach;
         let bonding = match needs_udp || !settings.has_flows() {
             true => None,
@@ -222,17 +222,13 @@ impl OverSsh<'_> {
     }
 
     /// The first message to a remote program that admits `key`.
-    pub(crate) fn hello(&self, key: Option<PublicKey>, task: Task, rules: Option<&Rules>) -> Hello {
+    pub(crate) fn hello(&self, key: Option<PublicKey>, task: Task) -> Hello {
         Hello {
-            version: VERSION,
-            program: env!("CARGO_PKG_VERSION").to_owned(),
             key: key.map(|key| key.to_string()),
             options: self.settings.words(matches!(task, Task::Receive { .. })),
-            task,
-            rules: rules.map(|rules| PathText::new(&rules.to_bytes())),
             ports: self.ssh.port_range,
             detach: self.ssh.detach,
-            flows: None,
+            ..Hello::of(task)
         }
     }
 
@@ -282,17 +278,8 @@ impl Answering {
     /// # Errors
     /// Ssh does not reach the host, or the program is missing there.
     pub fn start(environment: &Environment, ssh: &Ssh, host: &str, admitted: PublicKey) -> Result<Self, Error> {
-        let hello = Hello {
-            version: VERSION,
-            program: env!("CARGO_PKG_VERSION").to_owned(),
-            key: Some(admitted.to_string()),
-            task: Task::Answer,
-            rules: None,
-            options: Vec::new(),
-            ports: ssh.port_range,
-            detach: false,
-            flows: None,
-        };
+        let (key, ports) = (Some(admitted.to_string()), ssh.port_range);
+        let hello = Hello { key, ports, ..Hello::of(Task::Answer) };
         let (far, ready, addresses) = start(environment, (ssh, false), host, &hello)?;
         Ok(Self { key: key_of(&ready)?, port: ready.port, addresses, _far: far })
     }

@@ -53,20 +53,17 @@ fn the_refusal_of_a_nameless_target_can_be_followed() {
 #[test]
 fn a_colon_makes_it_a_copy_over_ssh_in_any_direction() {
     let Ok(Plan::Push(push)) = plan(&["a", "b", "far:d"]) else { panic!() };
-    let request = |names: &[&str]| Pull {
-        paths: names.iter().map(|name| RelPath::parse(name.as_bytes()).unwrap()).collect(),
-        ..Pull::default()
-    };
-    let asked = request(&["a", "b"]);
-    assert_eq!(format!("{:?}", push.to), format!("{:?}", RemoteEnd::receiving("far", b"d", true, &asked)));
+    let content =
+        |names: &[&str]| Content::of(names.iter().map(|name| PathText::new(name.as_bytes())).collect(), false, false);
+    let receiving = |target: &[u8], names: &[&str]| RemoteEnd::receiving("far", target, true, content(names));
+    assert_eq!(format!("{:?}", push.to), format!("{:?}", receiving(b"d", &["a", "b"])));
     assert!(push.is_directory);
     let Ok(Plan::Pull(pull)) = plan(&["far:/d/a", "far:b", "."]) else { panic!() };
     assert_eq!(pull.asked.paths.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a", "b"]);
     let Ok(Plan::Between(between)) = plan(&["one:a", "two:b"]) else { panic!() };
     assert_eq!((between.from.as_str(), between.to.host.as_str(), between.is_directory), ("one", "two", false));
     let Ok(Plan::Feed(feed)) = plan(&["-", "far:d/name"]) else { panic!() };
-    let asked = request(&["name"]);
-    assert_eq!(format!("{:?}", feed.to), format!("{:?}", RemoteEnd::receiving("far", b"d/", true, &asked)));
+    assert_eq!(format!("{:?}", feed.to), format!("{:?}", receiving(b"d/", &["name"])));
     assert_eq!(feed.name.to_string(), "name");
     assert!(matches!(plan(&["far:d/x", "-"]), Ok(Plan::Fetch(fetch)) if fetch.asked.paths[0].to_string() == "x"));
 }
