@@ -28,7 +28,7 @@ use crate::error::{Code, Error};
 use crate::event::Events;
 use crate::remote::frames::{Frames, MARK, decode_body};
 use crate::remote::messages::{Failed, Flowing, FromRemote, Hello, Ready, Stored, ToRemote, VERSION};
-use crate::remote::{Other, voice};
+use crate::remote::{Other, stdout};
 use crate::rsh::{self, CommandHost};
 use crate::serve::hosting::Hosting;
 use crate::serve::listener::{self, Caller, Callers, Limits, ThroughSsh};
@@ -85,7 +85,7 @@ pub fn run(host: &dyn Host, environment: &Environment) -> Result<(), Error> {
         send(&FromRemote::Failed(Failed::from(&error)));
         error.quietly()
     });
-    voice::finish();
+    stdout::finish();
     done
 }
 
@@ -94,12 +94,12 @@ pub fn run(host: &dyn Host, environment: &Environment) -> Result<(), Error> {
 /// # Errors
 /// Nobody hears it any more.
 pub fn send_record(record: serde_json::Value) -> io::Result<()> {
-    voice::send(&FromRemote::Record(record))
+    stdout::send(&FromRemote::Record(record))
 }
 
 fn send(message: &FromRemote) {
     // Its reader may be gone. Then stdin ends, too.
-    let _ = voice::send(message);
+    let _ = stdout::send(message);
 }
 
 /// The local program, which speaks on stdin.
@@ -263,7 +263,7 @@ fn follow(
         }
         Ok(())
     };
-    Ok(voice::begin(ready, near.frames.into_rest(), hear, at_end)?)
+    Ok(stdout::begin(ready, near.frames.into_rest(), hear, at_end)?)
 }
 
 /// The one copy of this program, which is its remote end.

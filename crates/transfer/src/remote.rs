@@ -30,7 +30,7 @@
 //! | `lifeline` | the end of ssh, which ends the copy |
 //! | `install` | a copy of this program for the remote host |
 //! | `attempt` | the call over UDP, beside ssh or before it |
-//! | `voice` | the stdout of the remote program |
+//! | `stdout` | what the remote program writes to its stdout |
 //! | `words` | what ssh and the remote side say on stderr |
 
 mod attempt;
@@ -45,11 +45,11 @@ mod process;
 pub(crate) mod reach;
 mod refusal;
 mod ssh;
-pub(crate) mod voice;
+pub(crate) mod stdout;
 mod words;
 
 pub use child::peer_knows_of_the_end;
-pub(crate) use child::{RemoteProgram, Voice};
+pub(crate) use child::{RemoteMux, RemoteProgram};
 pub(crate) use process::widen;
 pub use reach::{Answering, Other};
 pub use ssh::{RUNS_COMMANDS, Ssh, setting};

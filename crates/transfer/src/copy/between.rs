@@ -18,7 +18,7 @@ use crate::event::Event;
 use crate::remote::content::PathText;
 use crate::remote::messages::{Call, FromRemote, Stored, Task, ToRemote, code_there, printable};
 use crate::remote::reach::{ONE_FLOW, OverSsh};
-use crate::remote::{RemoteProgram, Voice};
+use crate::remote::{RemoteMux, RemoteProgram};
 use crate::report::Report;
 use crate::throttle::Change;
 
@@ -117,8 +117,8 @@ fn started(copy: &CopyJob, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Bot
 }
 
 /// Has the throttle of this program work on the sending one.
-fn throttle_there(copy: &CopyJob, environment: &Environment, (plan, voice): (&BetweenPlan, Option<Voice>)) {
-    let Some(voice) = voice else {
+fn throttle_there(copy: &CopyJob, environment: &Environment, (plan, sender): (&BetweenPlan, Option<RemoteMux>)) {
+    let Some(sender) = sender else {
         return environment.throttle.reaches_nothing(format!(
             "farhaul on {} is too old for that: give ‹rate› or ‹background› at the start",
             plan.from
@@ -130,7 +130,7 @@ fn throttle_there(copy: &CopyJob, environment: &Environment, (plan, voice): (&Be
         if matches!(change, Change::Rate(_)) && !has_cap {
             return Err(format!("the protocol {protocol} cannot change its rate; pause, resume and stop work"));
         }
-        voice.tell(change, &host)
+        sender.tell(change, &host)
     });
 }
 

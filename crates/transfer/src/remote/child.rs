@@ -52,7 +52,7 @@ pub fn peer_knows_of_the_end() -> bool {
 pub(crate) struct RemoteProgram {
     host: String,
     child: Arc<Mutex<Child>>,
-    voice: Voice,
+    mux: RemoteMux,
     /// Gives stdin back once the program has taken the first message.
     greeting: Receiver<ChildStdin>,
     inbox: Inbox,
@@ -67,9 +67,9 @@ pub(crate) struct RemoteProgram {
     words: Option<Words>,
 }
 
-/// The way to a remote program, once it is ready. Clones share it.
+/// The multiplexed pipes to a remote program, once it is ready. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Voice(Arc<OnceLock<Mux>>);
+pub(crate) struct RemoteMux(Arc<OnceLock<Mux>>);
 
 impl RemoteProgram {
     /// Starts the program on `host`, and says what this side wants. If it is missing there, installs it if `options` have one, or
@@ -112,11 +112,11 @@ impl RemoteProgram {
         let ending = lifeline.clone();
         let is_detached = hello.detach;
         let greeting = greet(stdin, hello).inspect_err(|_| end(&child))?;
-        let voice = Voice::default();
+        let mux = RemoteMux::default();
         let far = Self {
             host: host.to_owned(),
             child: its,
-            voice: voice.clone(),
+            mux: mux.clone(),
             greeting,
             inbox,
             last_words: None,
@@ -128,7 +128,7 @@ impl RemoteProgram {
         };
         // The program to end may be a script that started ssh, and then ssh learns of it by the end of its input.
         environment.cancellation.on_cancel(move || {
-            voice.hang_up();
+            mux.hang_up();
             end(&child);
         });
         if let Some(stdout) = stdout {
@@ -185,7 +185,7 @@ impl RemoteProgram {
             feed.put(Heard::Message(message)).map_err(|Unheard| Gone)
         };
         let mux = Mux::begin((stdout, first), stdin, hear, move || lifeline.ends())?;
-        self.voice.begin(mux);
+        self.mux.begin(mux);
         (self.is_ready, self.throttles) = (true, ready.throttles);
         Ok(ready)
     }
@@ -200,25 +200,25 @@ impl RemoteProgram {
     /// Says something to the program.
     pub(crate) fn send(&self, message: &ToRemote) -> Result<(), Error> {
         let lost = |_| Error::new(Code::PeerLost, format!("the SSH connection to {} is lost", self.host));
-        self.voice.say(message).map_err(lost)
+        self.mux.say(message).map_err(lost)
     }
 
     /// The stream through ssh, whose peer is lost once it was silent for so long.
     pub(crate) fn stream(&self, silence: Duration) -> Result<MuxStream, Error> {
-        self.voice.0.get().map(|mux| mux.stream(silence)).ok_or_else(|| self.misbehaved())
+        self.mux.0.get().map(|mux| mux.stream(silence)).ok_or_else(|| self.misbehaved())
     }
 
     /// Has the streams of two programs go to each other.
     pub(crate) fn tie(&self, other: &Self) -> Result<(), Error> {
-        let (one, two) = self.voice.0.get().zip(other.voice.0.get()).ok_or_else(|| self.misbehaved())?;
+        let (one, two) = self.mux.0.get().zip(other.mux.0.get()).ok_or_else(|| self.misbehaved())?;
         one.relay_to(two);
         two.relay_to(one);
         Ok(())
     }
 
     /// What tells the program of changes of a throttle, from another thread. `None` if it is too old for that.
-    pub(crate) fn throttle(&self) -> Option<Voice> {
-        self.throttles.then(|| self.voice.clone())
+    pub(crate) fn throttle(&self) -> Option<RemoteMux> {
+        self.throttles.then(|| self.mux.clone())
     }
 
     /// The next message of the program; `None` at its end.
@@ -299,7 +299,7 @@ impl Drop for RemoteProgram {
         if self.is_ready && !self.is_detached {
             HAS_ENDED.store(true, Ordering::Release);
         }
-        self.voice.hang_up();
+        self.mux.hang_up();
         end(&self.child);
         if wait_within(&self.child, LONGEST_END).is_none() {
             let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
@@ -310,7 +310,7 @@ impl Drop for RemoteProgram {
     }
 }
 
-impl Voice {
+impl RemoteMux {
     fn begin(&self, mux: Mux) {
         let _ = self.0.set(mux);
     }
@@ -328,7 +328,7 @@ impl Voice {
         self.0.get().ok_or(Gone)?.say(encode_body(message).as_bytes())
     }
 
-    /// Ends it behind what was said.
+    /// Closes the pipe to the program behind what was said.
     fn hang_up(&self) {
         if let Some(mux) = self.0.get() {
             mux.hang_up();

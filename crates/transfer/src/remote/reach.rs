@@ -15,7 +15,7 @@ use farhaul_session::Bonding;
 
 use super::attempt::{Attempt, NoUdp, OverUdp};
 use super::messages::{Call, Failed, Flowing, FromRemote, Hello, Ready, Task, ToRemote};
-use super::{RemoteProgram, Ssh, setting, voice};
+use super::{RemoteProgram, Ssh, setting, stdout};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::{Event, Waiting};
@@ -95,7 +95,7 @@ impl Other {
 
     /// Asks the local program for the way through it, because of `blocked`. `None` if it gives none.
     fn through(&self, blocked: &Error) -> Option<MuxStream> {
-        voice::send(&FromRemote::Blocked(Failed::from(blocked))).ok()?;
+        stdout::send(&FromRemote::Blocked(Failed::from(blocked))).ok()?;
         let answer = self.local.lock().unwrap_or_else(PoisonError::into_inner).recv();
         matches!(answer, Ok(ToRemote::Through)).then(|| self.through.clone())
     }
