@@ -27,7 +27,7 @@
 //! | `process` | the process of ssh: its pipes and its end |
 //! | `reach` | its start, and the way to it |
 //! | `refusal` | why a remote program does not begin |
-//! | `lifeline` | the end of ssh, which ends the copy |
+//! | `ssh_monitor` | the loss of ssh, which ends the copy |
 //! | `install` | a copy of this program for the remote host |
 //! | `attempt` | the call over UDP, beside ssh or before it |
 //! | `stdout` | what the remote program writes to its stdout |
@@ -39,12 +39,12 @@ pub(crate) mod content;
 pub(crate) mod frames;
 mod inbox;
 mod install;
-mod lifeline;
 pub(crate) mod messages;
 mod process;
 pub(crate) mod reach;
 mod refusal;
 mod ssh;
+mod ssh_monitor;
 pub(crate) mod stdout;
 mod words;
 

@@ -13,11 +13,11 @@ use farhaul_bond::mux::{Gone, Mux, MuxStream};
 use super::frames::{FrameError, Frames, Silence, decode_body, encode, encode_body};
 use super::inbox::{Begun, Feed, Heard, Inbox, Nothing, Unheard, inbox};
 use super::install;
-use super::lifeline::Lifeline;
 use super::messages::{Failed, FromRemote, Hello, Ready, ToRemote};
 use super::process::{LONGEST_END, LOOK, end, wait_within, widen};
 use super::refusal::Refusal;
 use super::ssh::Ssh;
+use super::ssh_monitor::SshMonitor;
 use super::words::Words;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
@@ -57,7 +57,7 @@ pub(crate) struct RemoteProgram {
     greeting: Receiver<ChildStdin>,
     inbox: Inbox,
     last_words: Option<Failed>,
-    lifeline: Lifeline,
+    monitor: SshMonitor,
     /// Whether the copy goes on when ssh ends.
     is_detached: bool,
     /// Whether the copy may have begun.
@@ -108,8 +108,8 @@ impl RemoteProgram {
         let child = Arc::new(Mutex::new(child));
         let words = stderr.map(|stderr| Words::show(stderr, &environment.events)).transpose()?;
         let (feed, inbox) = inbox();
-        let (lifeline, its) = (Lifeline::of(Arc::clone(&child)), Arc::clone(&child));
-        let ending = lifeline.clone();
+        let (monitor, its) = (SshMonitor::of(Arc::clone(&child)), Arc::clone(&child));
+        let ending = monitor.clone();
         let is_detached = hello.detach;
         let greeting = greet(stdin, hello).inspect_err(|_| end(&child))?;
         let mux = RemoteMux::default();
@@ -120,7 +120,7 @@ impl RemoteProgram {
             greeting,
             inbox,
             last_words: None,
-            lifeline,
+            monitor,
             is_detached,
             is_ready: false,
             throttles: false,
@@ -134,7 +134,7 @@ impl RemoteProgram {
         if let Some(stdout) = stdout {
             thread::Builder::new().name("far".into()).spawn(move || {
                 if listen(stdout, feed) {
-                    ending.ends();
+                    ending.output_ended();
                 }
             })?;
         }
@@ -179,12 +179,12 @@ impl RemoteProgram {
     fn begin(&mut self, Begun { ready, stdout, first, feed }: Begun, stdin: ChildStdin) -> Result<Ready, Error> {
         widen(&stdin);
         widen(&stdout);
-        let lifeline = self.lifeline.clone();
+        let monitor = self.monitor.clone();
         let hear = move |message: &[u8]| {
             let message = decode_body(message).map_err(|_| Gone)?;
             feed.put(Heard::Message(message)).map_err(|Unheard| Gone)
         };
-        let mux = Mux::begin((stdout, first), stdin, hear, move || lifeline.ends())?;
+        let mux = Mux::begin((stdout, first), stdin, hear, move || monitor.output_ended())?;
         self.mux.begin(mux);
         (self.is_ready, self.throttles) = (true, ready.throttles);
         Ok(ready)
@@ -237,10 +237,10 @@ impl RemoteProgram {
         }
     }
 
-    /// The end of ssh calls this, unless the copy is detached.
-    pub(crate) fn carries(&self, cancel: impl Fn() + Send + 'static) {
+    /// Has the loss of ssh call `cancel`, unless the copy is detached.
+    pub(crate) fn on_ssh_loss(&self, cancel: impl Fn() + Send + 'static) {
         if !self.is_detached {
-            self.lifeline.carries(Box::new(cancel));
+            self.monitor.on_loss(Box::new(cancel));
         }
     }
 
@@ -281,7 +281,7 @@ impl RemoteProgram {
     /// Whether ssh, from which nothing comes any more, is lost. It ends a moment after its output.
     fn lost_ssh(&self) -> bool {
         let looks = (0..LOOKS).find_map(|_| {
-            let is_lost = self.lifeline.has_lost_ssh();
+            let is_lost = self.monitor.has_lost_ssh();
             if is_lost.is_none() {
                 thread::park_timeout(LOOK);
             }
@@ -294,7 +294,7 @@ impl RemoteProgram {
 impl Drop for RemoteProgram {
     /// The copy is over. Nobody waits for the round trip of a polite end.
     fn drop(&mut self) {
-        self.lifeline.is_over();
+        self.monitor.copy_ended();
         // A detached program knows of the end by close packets.
         if self.is_ready && !self.is_detached {
             HAS_ENDED.store(true, Ordering::Release);

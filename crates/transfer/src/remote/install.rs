@@ -10,11 +10,11 @@ use std::thread;
 use std::time::Duration;
 
 use super::frames::MOST_NOISE;
-use super::lifeline::SSH_FAILED;
 use super::messages::printable;
 use super::process::{LONGEST_END, end, wait_within};
 use super::refusal::Refusal;
 use super::ssh::Ssh;
+use super::ssh_monitor::SSH_FAILED;
 use super::words::Words;
 use crate::environment::Environment;
 use crate::error::{Code, Error};

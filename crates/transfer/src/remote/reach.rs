@@ -114,7 +114,7 @@ impl Reached {
     /// A connection over UDP.
     fn over(udp: OverUdp, far: RemoteProgram) -> Self {
         let stream = BondedStream::from(udp.stream);
-        far.carries(stream.canceller());
+        far.on_ssh_loss(stream.canceller());
         Self { stream, far: Some(far), further: Some(udp.further) }
     }
 }
@@ -174,7 +174,7 @@ impl OverSsh<'_> {
         self.environment.events.warn(&slower(&blocked));
         let stream = BondedStream::only(self.through_ssh(&far, attempt)?);
         stream.set_read_timeout(Some(self.settings.answer_timeout()));
-        far.carries(stream.canceller());
+        far.on_ssh_loss(stream.canceller());
         self.environment.cancellation.on_cancel(stream.canceller());
         Ok(Reached { stream, far: Some(far), further: None })
     }
@@ -208,7 +208,7 @@ impl OverSsh<'_> {
         };
         let stream = BondedStream::open_from(self.through_ssh(&far, attempt)?, 0);
         stream.set_read_timeout(Some(self.settings.answer_timeout()));
-        far.carries(stream.canceller());
+        far.on_ssh_loss(stream.canceller());
         self.environment.cancellation.on_cancel(stream.canceller());
         let awaited = move || early.or_else(|| answer.recv().ok());
         let events = self.environment.events.clone();

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::frames::{MOST_NOISE, Silence};
-use super::lifeline::SSH_FAILED;
 use super::messages::printable;
 use super::ssh::Ssh;
+use super::ssh_monitor::SSH_FAILED;
 use crate::error::{Code, Error};
 
 /// Exit codes of shells for a program that does not exist, and for one that cannot be started (POSIX, section 2.8.2).

@@ -1,4 +1,4 @@
-//! The SSH connection as the lifeline of a copy: its loss ends the copy.
+//! Watches the SSH connection of a copy, whose loss ends the copy.
 
 use std::fmt;
 use std::process::Child;
@@ -19,32 +19,32 @@ const POLITE: [i32; 2] = [SIGNALLED + 2, SIGNALLED + 15];
 
 /// Cancels the calls of a copy once ssh is lost. Clones share everything.
 #[derive(Clone)]
-pub(super) struct Lifeline {
+pub(super) struct SshMonitor {
     ssh: Arc<Mutex<Child>>,
-    shared: Arc<(Mutex<State>, Condvar)>,
+    shared: Arc<(Mutex<MonitorState>, Condvar)>,
 }
 
 #[derive(Default)]
-struct State {
+struct MonitorState {
     cancel: Option<Box<dyn Fn() + Send>>,
     is_lost: bool,
     is_over: bool,
 }
 
-impl fmt::Debug for Lifeline {
+impl fmt::Debug for SshMonitor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lifeline").field("ssh", &self.ssh).finish_non_exhaustive()
+        f.debug_struct("SshMonitor").field("ssh", &self.ssh).finish_non_exhaustive()
     }
 }
 
-impl Lifeline {
-    /// That of a copy which this ssh began.
+impl SshMonitor {
+    /// For the copy which this ssh began.
     pub(super) fn of(ssh: Arc<Mutex<Child>>) -> Self {
         Self { ssh, shared: Arc::default() }
     }
 
     /// Calls `cancel` once ssh is lost, or at once if it is.
-    pub(super) fn carries(&self, cancel: Box<dyn Fn() + Send>) {
+    pub(super) fn on_loss(&self, cancel: Box<dyn Fn() + Send>) {
         self.change(|state| match state.is_lost {
             true => cancel(),
             false => state.cancel = Some(cancel),
@@ -52,12 +52,12 @@ impl Lifeline {
     }
 
     /// Nothing comes from ssh any more. Returns once the copy has ended, too, or is cancelled.
-    pub(super) fn ends(&self) {
+    pub(super) fn output_ended(&self) {
         let (state, changed) = &*self.shared;
         let state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = changed.wait_timeout_while(state, GRACE, |state| !state.is_over);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        // A program that ended has closed its connection, whose last bytes may still be on their way to the copy here.
+        // A program that ended has closed its connection, whose last bytes may still be in flight to the copy here.
         state.is_lost = self.has_lost_ssh() == Some(true);
         if state.is_lost
             && let Some(cancel) = state.cancel.take()
@@ -73,14 +73,14 @@ impl Lifeline {
     }
 
     /// The copy is over, so the end of ssh means nothing.
-    pub(super) fn is_over(&self) {
+    pub(super) fn copy_ended(&self) {
         self.change(|state| {
             state.is_over = true;
             state.cancel = None;
         });
     }
 
-    fn change(&self, how: impl FnOnce(&mut State)) {
+    fn change(&self, how: impl FnOnce(&mut MonitorState)) {
         let (state, changed) = &*self.shared;
         how(&mut state.lock().unwrap_or_else(PoisonError::into_inner));
         changed.notify_all();
