@@ -15,7 +15,7 @@ use super::directory::{Directory, Identity};
 use super::failure::failure;
 use super::partial::{Commitment, Partial, SmallFile};
 use super::patience::{Patience, patiently};
-use super::properties::Wanted;
+use super::properties::TargetProperties;
 
 /// Most threads. File systems merge the waits of files that are synchronised in parallel, and more than a few threads
 /// gain nothing.
@@ -117,7 +117,7 @@ pub(super) struct DirectoryCommit {
     /// The directory of its own name.
     pub(super) parent: Arc<Directory>,
     /// Its mode is `None` for a directory that existed before the copy, unless the copy keeps permissions.
-    pub(super) wanted: Wanted,
+    pub(super) properties: TargetProperties,
     /// Whether this copy, or a broken one before it, has made it.
     pub(super) is_ours: bool,
     /// Whether its names are to survive a crash.
@@ -336,8 +336,8 @@ impl Task {
     fn perform(self) -> Vec<Done> {
         match self {
             Self::Files(files) => commit_files(files),
-            Self::Directory(DirectoryCommit { id, directory, parent, wanted, is_ours, syncs }, permit) => {
-                let set = finish(&directory, &wanted, is_ours);
+            Self::Directory(DirectoryCommit { id, directory, parent, properties, is_ours, syncs }, permit) => {
+                let set = finish(&directory, &properties, is_ours);
                 let set = set.map_err(|error| failure("set the properties of the directory", error));
                 let directories = if syncs { vec![directory, parent] } else { Vec::new() };
                 vec![Done::of(Named { id, directories, _permit: permit }, set)]
@@ -401,20 +401,20 @@ fn sync(prepared: &mut [(Named, Commitment, Result<Partial, Failure>)]) {
 }
 
 /// Gives a directory its properties.
-fn finish(directory: &Directory, wanted: &Wanted, is_ours: bool) -> Result<(), Errno> {
+fn finish(directory: &Directory, properties: &TargetProperties, is_ours: bool) -> Result<(), Errno> {
     if !is_ours {
         // The system lets only the owner of a directory set them.
-        return match wanted.set(directory) {
+        return match properties.set(directory) {
             Err(Errno::PERM) => Ok(()),
             set => set,
         };
     }
     // The mode may forbid to take the mark off.
     directory.unmark();
-    let Some(mode) = wanted.mode else { return wanted.set(directory) };
-    wanted.without_mode().set(directory)?;
-    wanted.if_there_are_modes(directory.set_mode(mode))?;
-    wanted.set_time(directory)
+    let Some(mode) = properties.mode else { return properties.set(directory) };
+    properties.without_mode().set(directory)?;
+    properties.if_there_are_modes(directory.set_mode(mode))?;
+    properties.set_time(directory)
 }
 
 /// Synchronises each directory once, even after failures of others.
@@ -461,9 +461,9 @@ mod tests {
             let (directory, content) = (Arc::clone(&here), Vec::new());
             let name = farhaul_session::Component::new(b"name").unwrap();
             let file = SmallFile { directory, name, claims: Arc::default(), content };
-            let wanted = Wanted::plain(None, Mtime { seconds: 0, nanos: 0 });
+            let properties = TargetProperties::plain(None, Mtime { seconds: 0, nanos: 0 });
             let how = Commitment {
-                wanted,
+                properties,
                 keeps_permissions: false,
                 syncs: true,
                 patience: None,
@@ -484,8 +484,9 @@ mod tests {
         let mtime = Mtime { seconds: 0, nanos: 0 };
         let commit = |id, directory: &Arc<Directory>| {
             let (directory, parent) = (Arc::clone(directory), Arc::clone(&other));
-            let wanted = Wanted::plain(None, mtime);
-            let commit = DirectoryCommit { id: EntryId(id), directory, parent, wanted, is_ours: false, syncs: true };
+            let properties = TargetProperties::plain(None, mtime);
+            let commit =
+                DirectoryCommit { id: EntryId(id), directory, parent, properties, is_ours: false, syncs: true };
             (commit, Permit::take())
         };
         let mut state = State { under_way: 3, ..State::default() };

@@ -12,7 +12,7 @@ use super::directory::{Directory, is_same, mtime};
 use super::failure::{failure, io_failure};
 use super::partial::Partial;
 use super::place::StoredPlace;
-use super::properties::Wanted;
+use super::properties::TargetProperties;
 use super::source_file::size;
 
 /// A file as it was when it was examined.
@@ -97,7 +97,7 @@ impl Same {
     ///
     /// # Errors
     /// It has changed, or its properties cannot be set.
-    pub(super) fn commit(self, wanted: &Wanted) -> Result<(), Failure> {
+    pub(super) fn commit(self, properties: &TargetProperties) -> Result<(), Failure> {
         let Self { compared, file, .. } = self;
         compared.check(&file)?;
         let named = compared.directory.stat(&compared.name).map_err(|error| failure("read what is there", error))?;
@@ -105,9 +105,9 @@ impl Same {
             return Err(Failure::new(FailCode::SourceChanged, "another file got its name while it was compared"));
         }
         let read = |error| failure("read its properties", error);
-        if mtime(&named) == wanted.mtime && !wanted.is_missing_in(&file, &named).map_err(read)? {
+        if mtime(&named) == properties.mtime && !properties.is_missing_in(&file, &named).map_err(read)? {
             return Ok(());
         }
-        wanted.set(&file).map_err(|error| failure("set its properties", error))
+        properties.set(&file).map_err(|error| failure("set its properties", error))
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn expand(start: &Directory, patterns: &[Component], budget: &mut Bud
     let mut directories = vec![Arc::new(RelPath::root())];
     for pattern in before {
         let mut deeper = Vec::new();
-        for (parent, names) in matching(start, &directories, pattern, Wanted::Directories, budget)? {
+        for (parent, names) in matching(start, &directories, pattern, MatchedKinds::Directories, budget)? {
             for name in names {
                 // A path that is too long is reached by no copy.
                 deeper.extend(parent.join(name).ok().map(Arc::new));
@@ -73,13 +73,14 @@ pub(super) fn expand(start: &Directory, patterns: &[Component], budget: &mut Bud
         }
         directories = deeper;
     }
-    matching(start, &directories, last, Wanted::Everything, budget)
+    matching(start, &directories, last, MatchedKinds::All, budget)
 }
 
+/// The kinds of entries that a pattern matches.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum MatchedKinds {
     Directories,
-    Everything,
+    All,
 }
 
 /// The entries of these directories whose names match.
@@ -87,7 +88,7 @@ fn matching(
     start: &Directory,
     directories: &[Arc<RelPath>],
     pattern: &Component,
-    wanted: Wanted,
+    kinds: MatchedKinds,
     budget: &mut Budget,
 ) -> io::Result<Vec<Found>> {
     let pattern = Pattern::new(pattern);
@@ -112,7 +113,7 @@ fn matching(
             }
             None => directory.each_name(|name, kind| {
                 budget.compared()?;
-                let may_be = wanted == Wanted::Everything || matches!(kind, FileType::Directory | FileType::Unknown);
+                let may_be = kinds == MatchedKinds::All || matches!(kind, FileType::Directory | FileType::Unknown);
                 if may_be
                     && pattern.matches(name)
                     && let Ok(name) = Component::new(name)

@@ -13,7 +13,7 @@ use super::failure::{cannot_change, cannot_make, failure, io_failure};
 use super::partial::Partial;
 use super::patience::{Patience, patiently};
 use super::place::StoredPlace;
-use super::properties::{Wanted, Writer};
+use super::properties::{TargetProperties, Writer};
 use super::source_file::size;
 use super::target::words;
 use super::temporary::temporary_name;
@@ -22,7 +22,7 @@ use super::temporary::temporary_name;
 pub(super) fn make_symlink(
     place: &StoredPlace,
     entry: &Entry,
-    wanted: &Wanted,
+    properties: &TargetProperties,
     dry_run: bool,
 ) -> Result<Change, Failure> {
     let StoredPlace { directory, name, claims, .. } = place;
@@ -38,14 +38,14 @@ pub(super) fn make_symlink(
         Ok(stat) if kind(&stat) != FileType::Symlink => return Err(in_the_way(place, kind(&stat))),
         Ok(stat) => match directory.link_target(name) {
             Ok(there) if there == target => {
-                let differs = mtime(&stat) != entry.mtime || wanted.owner_differs(&stat);
+                let differs = mtime(&stat) != entry.mtime || properties.owner_differs(&stat);
                 claimed.claim_link(directory, name);
                 if !differs {
                     return Ok(Change::None);
                 }
                 if !dry_run {
                     let link = hold(directory, name, target)?;
-                    set_properties(&link, (directory, name), wanted)?;
+                    set_properties(&link, (directory, name), properties)?;
                 }
                 return Ok(Change::Properties);
             }
@@ -63,7 +63,7 @@ pub(super) fn make_symlink(
         error => cannot_make("link", directory, error),
     })?;
     let done = hold(directory, &temporary, target).and_then(|link| {
-        set_properties(&link, (directory, &temporary), wanted)?;
+        set_properties(&link, (directory, &temporary), properties)?;
         let named = directory.stat(&temporary).map_err(|error| failure("read", error))?;
         match fstat(&link).is_ok_and(|link| is_same(&link, &named)) {
             true => take(place, &temporary, change, FileType::Symlink),
@@ -86,9 +86,13 @@ fn hold(directory: &Directory, name: &Component, target: &[u8]) -> Result<OwnedF
     if is_link && leads_there() { Ok(link) } else { Err(replaced()) }
 }
 
-fn set_properties(link: &OwnedFd, (directory, name): (&Directory, &Component), wanted: &Wanted) -> Result<(), Failure> {
+fn set_properties(
+    link: &OwnedFd,
+    (directory, name): (&Directory, &Component),
+    properties: &TargetProperties,
+) -> Result<(), Failure> {
     let by_name = |times: &Timestamps| directory.set_times(name, times);
-    wanted.set_of_link(link, by_name).map_err(|error| failure("set its properties", error))
+    properties.set_of_link(link, by_name).map_err(|error| failure("set its properties", error))
 }
 
 /// Whether two names show the same properties, where file systems may number each name of a file.
@@ -166,7 +170,7 @@ pub(super) fn copy_first(
     there: Option<Stat>,
     (writer, patience, ends): (&Writer, Option<&Patience>, &Ends),
     charge: impl FnOnce(u64) -> Result<(), Failure>,
-) -> Result<Option<(Partial, Wanted)>, Failure> {
+) -> Result<Option<(Partial, TargetProperties)>, Failure> {
     let file = first.directory.open_file(&first.name).map_err(|error| failure("open its first name", error))?;
     let stat = rustix::fs::fstat(&file).map_err(|error| failure("read its first name", error))?;
     if let Some(there) = there.filter(|there| size(there) == size(&stat) && mtime(there) == mtime(&stat)) {
@@ -174,13 +178,13 @@ pub(super) fn copy_first(
         return Ok(None);
     }
     charge(size(&stat))?;
-    let wanted = writer.as_of(&file, &stat).map_err(|error| failure("read its properties", error))?;
+    let properties = writer.as_of(&file, &stat).map_err(|error| failure("read its properties", error))?;
     let partial = patiently(patience, || {
         let (directory, claims) = (Arc::clone(directory), Arc::clone(claims));
         let file = file.try_clone().map_err(|error| io_failure("open its first name", &error))?;
         Partial::begin(directory, name.clone(), (size(&stat), false), claims)?.with_content_of(file, ends)
     })?;
-    Ok(Some((partial, wanted)))
+    Ok(Some((partial, properties)))
 }
 
 /// Gives the name to the link called `temporary`. It replaces an entry of this kind, or nothing.

@@ -15,7 +15,7 @@ use super::directory::{Directory, no_modes_here};
 use super::failure::{cannot_make, failure, io_failure};
 use super::journal::Journal;
 use super::patience::Patience;
-use super::properties::Wanted;
+use super::properties::TargetProperties;
 use super::remains::{self, Remain};
 use super::replacement::mode_after;
 use super::reservation::Reservation;
@@ -305,14 +305,15 @@ impl Partial {
     ///
     /// A file that has the name already gives its permissions to the new one, unless the copy keeps those of the source.
     pub(super) fn prepare(&mut self, commit: &Commitment) -> Result<(), Failure> {
-        let mut wanted = commit.wanted.clone();
+        let mut properties = commit.properties.clone();
         if !commit.keeps_permissions
             && let Some(old) = (Target { directory: &self.directory, name: &self.name }).replaced()
         {
-            wanted.mode = Some(mode_after(&old, &self.file));
+            properties.mode = Some(mode_after(&old, &self.file));
         }
-        let prepared =
-            self.set_size().and_then(|()| wanted.set(&self.file).map_err(|error| failure("set its properties", error)));
+        let prepared = self
+            .set_size()
+            .and_then(|()| properties.set(&self.file).map_err(|error| failure("set its properties", error)));
         prepared.inspect_err(|_| self.remove())
     }
 
@@ -421,7 +422,7 @@ impl SmallFile {
 /// What a commit does besides giving the name.
 #[derive(Clone, Debug)]
 pub(super) struct Commitment {
-    pub(super) wanted: Wanted,
+    pub(super) properties: TargetProperties,
     /// Whether the file gets the mode of the source, whatever it replaces.
     pub(super) keeps_permissions: bool,
     /// Whether the content is to survive a crash.

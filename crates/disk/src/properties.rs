@@ -172,9 +172,9 @@ pub(super) struct Writer {
     owners: RefCell<OwnerIds>,
 }
 
-/// What an entry gets.
+/// The properties that an entry at the target gets.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct TargetProperties {
     /// The mode. `None` leaves that of an existing entry.
     pub(super) mode: Option<u32>,
     /// Whether the copy keeps permissions, and so fails where there are none.
@@ -201,7 +201,7 @@ impl Writer {
     }
 
     /// What a copy of this file gets, as far as the copy keeps it.
-    pub(super) fn as_of(&self, file: impl AsFd, stat: &Stat) -> Result<Wanted, Errno> {
+    pub(super) fn as_of(&self, file: impl AsFd, stat: &Stat) -> Result<TargetProperties, Errno> {
         let attributes = match self.chosen.is_empty() {
             true => None,
             false => match of_open(self.chosen, file) {
@@ -212,7 +212,7 @@ impl Writer {
         };
         let owner = self.keep.owners.then(|| (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid)));
         let bits = if self.keep.special_bits { MODE_BITS } else { PERMISSIONS };
-        Ok(Wanted {
+        Ok(TargetProperties {
             mode: Some(stat.st_mode & bits),
             keeps_mode: self.keep.permissions,
             mtime: mtime(stat),
@@ -222,7 +222,7 @@ impl Writer {
     }
 
     /// What a new entry gets. The mode of an existing one stays, unless the copy keeps permissions.
-    pub(super) fn wanted(&self, entry: &Entry, is_new: bool) -> Wanted {
+    pub(super) fn properties_for(&self, entry: &Entry, is_new: bool) -> TargetProperties {
         let sent = if self.keep.special_bits { entry.mode } else { entry.mode & PERMISSIONS };
         let mode = match (self.keep.permissions, is_new) {
             (true, _) => Some(sent),
@@ -241,11 +241,11 @@ impl Writer {
             all.retain(|attribute| self.chosen.has(&attribute.name));
             (self.chosen, all)
         });
-        Wanted { mode, keeps_mode: self.keep.permissions, mtime: entry.mtime, owner, attributes }
+        TargetProperties { mode, keeps_mode: self.keep.permissions, mtime: entry.mtime, owner, attributes }
     }
 }
 
-impl Wanted {
+impl TargetProperties {
     /// A mode and a time alone.
     pub(super) const fn plain(mode: Option<u32>, mtime: Mtime) -> Self {
         Self { mode, keeps_mode: false, mtime, owner: None, attributes: None }
@@ -294,7 +294,7 @@ impl Wanted {
         futimens(handle, &times(self.mtime))
     }
 
-    /// Whether it wants anything of an existing entry.
+    /// Whether an existing entry gets any of them, beside the time.
     pub(super) const fn is_any(&self) -> bool {
         self.mode.is_some() || self.owner.is_some() || self.attributes.is_some()
     }
@@ -349,24 +349,25 @@ impl Wanted {
 }
 
 /// Sets these attributes, and removes other chosen ones.
-fn set_attributes(handle: impl AsFd, chosen: Chosen, wanted: &[Attribute]) -> Result<(), Errno> {
+fn set_attributes(handle: impl AsFd, chosen: Chosen, attributes: &[Attribute]) -> Result<(), Errno> {
     let there = match of_open(chosen, &handle) {
         Ok(there) => there,
         // The file system has none.
         Err(Errno::OPNOTSUPP) => return Ok(()),
         Err(error) => return Err(error),
     };
-    if same_attributes(&there, wanted) {
+    if same_attributes(&there, attributes) {
         return Ok(());
     }
-    for Attribute { name, .. } in there.iter().filter(|its| !wanted.iter().any(|attribute| attribute.name == its.name))
+    for Attribute { name, .. } in
+        there.iter().filter(|its| !attributes.iter().any(|attribute| attribute.name == its.name))
     {
         match fremovexattr(&handle, &**name) {
             Ok(()) | Err(Errno::NODATA) => {}
             Err(error) => return Err(error),
         }
     }
-    for Attribute { name, value } in wanted {
+    for Attribute { name, value } in attributes {
         match fsetxattr(&handle, &**name, value, XattrFlags::empty()) {
             // This file system or this user has no attributes of this name space.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::PERM) => {}

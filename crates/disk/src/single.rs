@@ -13,7 +13,7 @@ use super::claims::Claims;
 use super::directory::{Directory, now, stamp_now};
 use super::failure::failure;
 use super::partial::{Commitment, Partial};
-use super::properties::Wanted;
+use super::properties::TargetProperties;
 use super::source_file::SourceFile;
 use super::target::Target;
 use super::temporary::{is_temporary, refuse_reserved};
@@ -92,9 +92,9 @@ impl IncomingFile {
     pub fn commit(mut self) -> Result<(), Failure> {
         let Some(partial) = self.partial.take() else { return Err(FailCode::NotFound.into()) };
         let directory = Arc::clone(&partial.directory);
-        let wanted = Wanted::plain(Some(MODE & !umask()), now());
+        let properties = TargetProperties::plain(Some(MODE & !umask()), now());
         partial.commit(&Commitment {
-            wanted,
+            properties,
             keeps_permissions: false,
             syncs: true,
             patience: None,

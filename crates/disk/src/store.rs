@@ -234,8 +234,8 @@ impl DiskStore {
 
     /// Gives an existing file the properties that the copy keeps.
     fn set_properties(&self, place: &StoredPlace, entry: &Entry, there: &Stat) -> Result<Change, Failure> {
-        let wanted = self.writer.wanted(entry, false);
-        if !wanted.is_any() {
+        let properties = self.writer.properties_for(entry, false);
+        if !properties.is_any() {
             return Ok(Change::None);
         }
         let file = match place.directory.open_file(&place.name) {
@@ -248,11 +248,11 @@ impl DiskStore {
         if !rustix::fs::fstat(&file).is_ok_and(|opened| is_same(&opened, there)) {
             return Err(Failure::new(FailCode::Io, "somebody else replaced it just now"));
         }
-        if !wanted.is_missing_in(&file, there).map_err(|error| failure("read its properties", error))? {
+        if !properties.is_missing_in(&file, there).map_err(|error| failure("read its properties", error))? {
             return Ok(Change::None);
         }
         if !self.rules.dry_run {
-            wanted.set(&file).map_err(|error| failure("set its properties", error))?;
+            properties.set(&file).map_err(|error| failure("set its properties", error))?;
         }
         Ok(Change::Properties)
     }
@@ -268,11 +268,11 @@ impl DiskStore {
         let there = there.filter(|_| matches!(self.rules.skip, Skip::SizeTime | Skip::Exists));
         let charge = |bytes| self.caps.as_ref().map_or(Ok(()), |caps| caps.charge_copy(bytes));
         let how = (&self.writer, self.patience.as_deref(), &self.ends);
-        let Some((partial, wanted)) = links::copy_first(place, first, there, how, charge)? else {
+        let Some((partial, properties)) = links::copy_first(place, first, there, how, charge)? else {
             return Ok((Change::None, Commit::Done));
         };
         let (keeps_permissions, syncs, patience) = (true, self.syncs(), self.patience.clone());
-        let how = Commitment { wanted, keeps_permissions, syncs, patience, verify: None, ends: self.ends.clone() };
+        let how = Commitment { properties, keeps_permissions, syncs, patience, verify: None, ends: self.ends.clone() };
         self.commits.file(FileCommit { id, content: Complete::Written(Box::new(partial)), how });
         Ok((change, Commit::Pending))
     }
@@ -458,12 +458,12 @@ impl Store for DiskStore {
             Open::Small(file, _) => Complete::Small(file),
             Open::Same(..) if self.rules.dry_run => return Ok(Commit::Done),
             Open::Same(same, _) => {
-                same.commit(&self.writer.wanted(entry, false))?;
+                same.commit(&self.writer.properties_for(entry, false))?;
                 return Ok(Commit::Done);
             }
         };
         let how = Commitment {
-            wanted: self.writer.wanted(entry, true),
+            properties: self.writer.properties_for(entry, true),
             keeps_permissions: self.writer.keeps_permissions(),
             syncs: self.syncs(),
             patience: self.patience.clone(),
@@ -480,9 +480,9 @@ impl Store for DiskStore {
         if self.rules.dry_run {
             return Ok(Commit::Done);
         }
-        let wanted = self.writer.wanted(entry, finished.is_ours);
+        let properties = self.writer.properties_for(entry, finished.is_ours);
         let (directory, parent, is_ours, syncs) = (finished.directory, finished.parent, finished.is_ours, self.syncs());
-        self.commits.directory(DirectoryCommit { id, directory, parent, wanted, is_ours, syncs });
+        self.commits.directory(DirectoryCommit { id, directory, parent, properties, is_ours, syncs });
         Ok(Commit::Pending)
     }
 
@@ -492,8 +492,8 @@ impl Store for DiskStore {
             return Err(Failure::new(FailCode::SpecialFile, "a symbolic link"));
         }
         let Some(place) = self.places.find(entry)? else { return Ok((Change::New, Commit::Done)) };
-        let wanted = self.writer.wanted(entry, true);
-        let change = links::make_symlink(&place, entry, &wanted, self.rules.dry_run)?;
+        let properties = self.writer.properties_for(entry, true);
+        let change = links::make_symlink(&place, entry, &properties, self.rules.dry_run)?;
         Ok((change, Commit::Done))
     }
 

@@ -19,7 +19,7 @@ use super::failure::{cannot_change, failure};
 use super::filters::Filters;
 use super::place::Places;
 use super::place_stack::PlaceStack;
-use super::properties::Wanted;
+use super::properties::TargetProperties;
 use super::seen_names::SeenNames;
 use super::temporary::is_temporary;
 
@@ -196,7 +196,7 @@ impl Surplus {
         for (path, mtime) in &self.times {
             if let Ok(directory) = places.directory(path) {
                 // Another user's directory keeps its new time.
-                let _ = Wanted::plain(None, *mtime).set_time(&directory);
+                let _ = TargetProperties::plain(None, *mtime).set_time(&directory);
             }
         }
     }

@@ -12,7 +12,7 @@ use super::now;
 use crate::claims::Claims;
 use crate::directory::{Directory, is_same, kind};
 use crate::failure::{cannot_change, cannot_make, failure, io_failure};
-use crate::properties::Wanted;
+use crate::properties::TargetProperties;
 use crate::replacement::mode_after;
 use crate::target::{Target, words};
 use crate::temporary::temporary_name;
@@ -73,7 +73,7 @@ impl<C> NewFile<C> {
             Existing::Replace => target.replaced().map_or(mode, |old| mode_after(&old, &self.file)),
             Existing::Keep => mode,
         };
-        Wanted::plain(Some(mode), self.put.mtime.unwrap_or_else(now))
+        TargetProperties::plain(Some(mode), self.put.mtime.unwrap_or_else(now))
             .set(&self.file)
             .map_err(|error| failure("set mode and time", error))?;
         retry_on_intr(|| rustix::fs::fsync(&self.file)).map_err(|error| failure("write to the disk", error))?;

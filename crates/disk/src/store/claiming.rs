@@ -20,9 +20,9 @@ impl DiskStore {
         if !self.is_same_time(place, entry, there) {
             return Ok(Change::Properties);
         }
-        let wanted = self.writer.wanted(entry, false);
-        let is_missing = || wanted.is_missing_in(place.directory.open_file(&place.name)?, there);
-        match wanted.is_any() && is_missing().map_err(|error| failure("read its properties", error))? {
+        let properties = self.writer.properties_for(entry, false);
+        let is_missing = || properties.is_missing_in(place.directory.open_file(&place.name)?, there);
+        match properties.is_any() && is_missing().map_err(|error| failure("read its properties", error))? {
             true => Ok(Change::Properties),
             false => Ok(Change::None),
         }

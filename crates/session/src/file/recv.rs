@@ -5,7 +5,7 @@ mod content;
 mod directories;
 mod entries;
 mod first_names;
-mod wanted;
+mod requested_entries;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::store::{Change, Store};
 use content::{Content, Pending};
 use directories::Directories;
 use first_names::FirstNames;
-use wanted::Wanted;
+use requested_entries::RequestedEntries;
 
 /// Largest number of commits in progress. Above it, the receiver takes no more input until some are done.
 const MAX_COMMITTING: usize = 4096;
@@ -79,7 +79,7 @@ struct RecvState {
     awaits_accept: bool,
     limits: ReceiveLimits,
     /// What this side requested. Whoever pushes in their own name may send anything.
-    wanted: Option<Wanted>,
+    requested: Option<RequestedEntries>,
     /// What the copy keeps of an entry.
     keep: Kept,
     /// Nothing is changed, so a file may turn out to differ without its content.
@@ -156,7 +156,7 @@ impl FileReceiver {
     pub fn pull_over(pull: Pull, limits: ReceiveLimits, bonding: Option<Bonding>) -> Result<Self, RequestError> {
         pull.check()?;
         let mut state = RecvState::new(limits, true);
-        state.wanted = Some(Wanted::new(&pull));
+        state.requested = Some(RequestedEntries::new(&pull));
         state.obey(&pull.rules);
         let names = pull.names.clone();
         Open::new(Request::Pull(pull), state.granted).bonded_by(bonding).put(state.out.bytes());
@@ -172,16 +172,16 @@ impl FileReceiver {
         Self::accepting(None, &rules, limits)
     }
 
-    /// A receiver that serves a push on behalf of a third side, which wants what `wanted` would bring, by its rules. As in a
+    /// A receiver that serves a push on behalf of a third side, which requested what `pull` would bring, by its rules. As in a
     /// pull, any other entry ends the session.
-    pub fn answer_only(_open: &Open, wanted: &Pull, limits: ReceiveLimits) -> Self {
-        Self::accepting(Some(Wanted::new(wanted)), &wanted.rules, limits)
+    pub fn answer_only(_open: &Open, pull: &Pull, limits: ReceiveLimits) -> Self {
+        Self::accepting(Some(RequestedEntries::new(pull)), &pull.rules, limits)
     }
 
-    fn accepting(wanted: Option<Wanted>, rules: &Rules, limits: ReceiveLimits) -> Self {
+    fn accepting(requested: Option<RequestedEntries>, rules: &Rules, limits: ReceiveLimits) -> Self {
         let mut state = RecvState::new(limits, false);
         state.obey(rules);
-        state.wanted = wanted;
+        state.requested = requested;
         Accept::new(state.granted).put(state.out.bytes());
         Self { decoder: Decoder::default(), state }
     }

@@ -73,7 +73,7 @@ impl RecvState {
     fn on_entry<S: Store + ?Sized>(&mut self, store: &mut S, body: &[u8]) -> Result<(), SessionError> {
         let mut entry = Entry::decode(body).map_err(|reason| reason.in_frame(FrameKind::Entry))?;
         self.drop_unkept(&mut entry);
-        if self.wanted.as_mut().is_some_and(|wanted| !wanted.allows(&entry)) {
+        if self.requested.as_mut().is_some_and(|requested| !requested.allows(&entry)) {
             return Err(Violation::NotRequested(entry.path.to_string()).into());
         }
         let depth = self.open.admit(&entry.path).map_err(|_| Violation::EntryOrder(entry.path.to_string()))?;

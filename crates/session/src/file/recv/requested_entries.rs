@@ -1,4 +1,4 @@
-//! What a receiver requested. Any other entry is an attack, because it could overwrite files that nobody named.
+//! The entries that a receiver requested. Any other one is an attack, because it could overwrite files that nobody named.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::pattern::Pattern;
 use crate::request::Pull;
 
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct RequestedEntries {
     /// Names that are allowed at the root.
     names: BTreeSet<Component>,
     /// Patterns of further names there.
@@ -29,7 +29,7 @@ pub(super) struct Wanted {
     taken: Option<Component>,
 }
 
-impl Wanted {
+impl RequestedEntries {
     pub(super) fn new(pull: &Pull) -> Self {
         let names = || pull.paths.iter().filter_map(|path| path.split_last()).map(|(name, _)| name);
         Self {
@@ -62,11 +62,11 @@ impl Wanted {
         }
         let Some(first) = entry.path.components().first() else { return false };
         let is_one_too_many = self.single && self.taken.as_ref().is_some_and(|taken| taken != first);
-        let is_wanted = self.has(first) && is_kept && (self.recursive || entry.kind != EntryKind::Directory);
+        let is_requested = self.has(first) && is_kept && (self.recursive || entry.kind != EntryKind::Directory);
         if self.single && self.taken.is_none() {
             self.taken = Some(first.clone());
         }
-        is_wanted && !is_one_too_many
+        is_requested && !is_one_too_many
     }
 
     fn has(&self, name: &Component) -> bool {
