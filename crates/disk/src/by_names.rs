@@ -7,8 +7,8 @@ use std::sync::Arc;
 use farhaul_session::{Component, Failure, Listed, NameList, RelPath, Shard, ShownPath};
 use rustix::fs::FileType;
 
-use super::asked::{Asked, Base, names_to_send};
 use super::directory::Directory;
+use super::requested_entry::{Base, RequestedEntry, names_to_send};
 use super::target::words;
 
 /// A list of names, and the directory that they are in.
@@ -51,7 +51,7 @@ impl ByNames {
     ///
     /// # Errors
     /// The list names the whole content, which cannot be read.
-    pub(super) fn top(&self) -> io::Result<Vec<Asked>> {
+    pub(super) fn top(&self) -> io::Result<Vec<RequestedEntry>> {
         let Some(names) = &self.names else { return Ok(Vec::new()) };
         let root = RelPath::root();
         let content = match names.place_of(&root, self.recursive) {

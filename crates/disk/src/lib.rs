@@ -8,7 +8,6 @@
 //! directory handle and a single name, never by a path that somebody could redirect: see [`Directory`].
 
 mod acl;
-mod asked;
 mod by_names;
 mod caps;
 mod claims;
@@ -37,6 +36,7 @@ mod place_stack;
 mod properties;
 mod remains;
 mod replacement;
+mod requested_entry;
 mod reservation;
 mod scratch;
 mod seen_names;

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use farhaul_session::{Component, FailCode, Failure, RelPath, ShownPath, own_name};
 
-use super::asked::Asked;
 use super::directory::Directory;
 use super::expansion::Budget;
 use super::held::Place;
+use super::requested_entry::RequestedEntry;
 
 /// Files and directories that exist, for a [`DiskSource`](super::DiskSource). Each arrives under a name of its own.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Selection {
     /// Directories without a name, whose content is not sent, and the reason.
     pub(super) refused: Vec<(ShownPath, Failure)>,
     /// In descending order of the names that they arrive under: the first one is last.
-    pub(super) asked: Vec<Asked>,
+    pub(super) requested: Vec<RequestedEntry>,
 }
 
 /// The meaning of the paths of a request.
@@ -40,8 +40,8 @@ impl Wording {
             return Ok(Picked::Content(ShownPath::new(bytes)));
         }
         match self {
-            Self::Literal => Asked::named(path),
-            Self::Patterns => Asked::named_or_matching(path, budget),
+            Self::Literal => RequestedEntry::named(path),
+            Self::Patterns => RequestedEntry::named_or_matching(path, budget),
         }
         .map(Picked::Entries)
     }
@@ -51,8 +51,8 @@ impl Wording {
             return Ok(Picked::Content(ShownPath::new(b".")));
         }
         match self {
-            Self::Literal => Asked::beneath(&place.start, &place.below),
-            Self::Patterns => Asked::beneath_or_matching(&place.start, &place.below, budget),
+            Self::Literal => RequestedEntry::beneath(&place.start, &place.below),
+            Self::Patterns => RequestedEntry::beneath_or_matching(&place.start, &place.below, budget),
         }
         .map(Picked::Entries)
     }
@@ -60,7 +60,7 @@ impl Wording {
 
 /// What one path of a request selects.
 enum Picked {
-    Entries(Vec<Asked>),
+    Entries(Vec<RequestedEntry>),
     /// The content of this directory, which only a recursive request brings.
     Content(ShownPath),
 }
@@ -115,35 +115,35 @@ impl Selection {
     }
 
     fn of(each: impl Iterator<Item = io::Result<Picked>>, recursive: bool) -> io::Result<Self> {
-        let (mut asked, mut refused) = (Vec::new(), Vec::new());
+        let (mut requested, mut refused) = (Vec::new(), Vec::new());
         for picked in each {
             match picked? {
-                Picked::Entries(some) => asked.extend(some),
+                Picked::Entries(some) => requested.extend(some),
                 Picked::Content(path) => refused.push((path, FailCode::IsDirectory.into())),
             }
         }
-        asked.sort_by(|a, b| b.sent_as.cmp(&a.sent_as));
+        requested.sort_by(|a, b| b.sent_as.cmp(&a.sent_as));
         // Two patterns may match one entry.
-        asked.dedup_by(|a, b| a.is_same(b));
-        if let Some(pair) = asked.windows(2).find(|pair| pair[0].sent_as == pair[1].sent_as) {
+        requested.dedup_by(|a, b| a.is_same(b));
+        if let Some(pair) = requested.windows(2).find(|pair| pair[0].sent_as == pair[1].sent_as) {
             let message = format!("two sources have the name {}", pair[0].sent_as);
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
         }
-        Ok(Self { recursive, refused, asked })
+        Ok(Self { recursive, refused, requested })
     }
 
     /// The number of entries that are sent, those within selected directories left out.
     pub fn len(&self) -> usize {
-        self.asked.len()
+        self.requested.len()
     }
 
     /// Whether nothing is sent, as of an empty root.
     pub fn is_empty(&self) -> bool {
-        self.asked.is_empty()
+        self.requested.is_empty()
     }
 
     /// The names that they arrive under, in the order of the copy: ascending by their bytes.
     pub fn names(&self) -> impl Iterator<Item = &Component> {
-        self.asked.iter().rev().map(|asked| &asked.sent_as)
+        self.requested.iter().rev().map(|entry| &entry.sent_as)
     }
 }

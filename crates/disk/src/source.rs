@@ -11,13 +11,13 @@ use farhaul_session::{
 };
 use rustix::fs::{FileType, Stat};
 
-use super::asked::{Asked, names_to_send};
 use super::by_names::{ByNames, no_way};
 use super::directory::{Directory, kind, mtime, now, stamp_now};
 use super::directory_handles::DirectoryHandles;
 use super::failure::{failure, io_failure};
 use super::filters::Filters;
 use super::properties::{Reader, mode_of};
+use super::requested_entry::{RequestedEntry, names_to_send};
 use super::selection::{Selection, Wording};
 use super::source_file::{SourceFile, is_sparse, size};
 use super::target::words;
@@ -46,7 +46,7 @@ pub struct DiskSource {
     /// Sources that cannot be sent, the next one last. They are reported first.
     refused: Vec<(ShownPath, Failure)>,
     /// The requested entries still to come, in descending order: the next one is last.
-    asked: Vec<Asked>,
+    requested: Vec<RequestedEntry>,
     /// The requested directory being walked.
     tree: Option<Tree>,
     /// Files announced whose last answer is missing.
@@ -68,7 +68,7 @@ struct FilePlace {
 /// The place of a directory with files: that of a requested entry, or one below it.
 #[derive(Clone, Debug)]
 struct ParentPlace {
-    asked: Arc<Asked>,
+    requested: Arc<RequestedEntry>,
     /// The path below the requested directory; `None` for the directory with the requested entry itself.
     below: Option<Arc<RelPath>>,
 }
@@ -76,7 +76,7 @@ struct ParentPlace {
 /// A requested directory with its content.
 #[derive(Debug)]
 struct Tree {
-    asked: Arc<Asked>,
+    requested: Arc<RequestedEntry>,
     handles: DirectoryHandles,
     /// The directories entered, outermost first. The first one is its root.
     levels: Vec<Level>,
@@ -134,9 +134,9 @@ impl DiskSource {
     /// `base` is no directory that can be opened, or its content is named and cannot be read.
     pub fn by_names(base: &Path, names: Arc<NameList>, recursive: bool) -> io::Result<Self> {
         let by_names = ByNames::named(base, names, recursive)?;
-        let mut asked = by_names.top()?;
-        asked.reverse();
-        Ok(Self { by_names: Some(by_names), ..Self::of(Selection { recursive, refused: Vec::new(), asked }) })
+        let mut requested = by_names.top()?;
+        requested.reverse();
+        Ok(Self { by_names: Some(by_names), ..Self::of(Selection { recursive, refused: Vec::new(), requested }) })
     }
 
     /// The same for names that a peer sends, to [`restrict`](Source::restrict). It has nothing to send before.
@@ -156,13 +156,13 @@ impl DiskSource {
     }
 
     fn awaiting(by_names: ByNames, recursive: bool) -> Self {
-        let selection = Selection { recursive, refused: Vec::new(), asked: Vec::new() };
+        let selection = Selection { recursive, refused: Vec::new(), requested: Vec::new() };
         Self { by_names: Some(by_names), ..Self::of(selection) }
     }
 
     /// The entries of a selection.
     pub fn of(selection: Selection) -> Self {
-        let Selection { recursive, mut refused, asked } = selection;
+        let Selection { recursive, mut refused, requested } = selection;
         refused.reverse();
         Self {
             recursive,
@@ -174,7 +174,7 @@ impl DiskSource {
             began: now(),
             leaves_out_younger: false,
             refused,
-            asked,
+            requested,
             tree: None,
             places: BTreeMap::new(),
             parent: None,
@@ -213,11 +213,11 @@ impl DiskSource {
             return Some(step);
         }
         self.tree = None;
-        let asked = Arc::new(self.asked.pop()?);
-        let parent = asked.parent().map(Arc::new).map_err(|error| io_failure("open its directory", &error));
-        let path = RelPath::root().join(asked.sent_as.clone()).map_err(|error| (ShownPath::default(), error));
-        let name = asked.name.clone();
-        Some(Step { parent, place: ParentPlace { asked, below: None }, name, path })
+        let entry = Arc::new(self.requested.pop()?);
+        let parent = entry.parent().map(Arc::new).map_err(|error| io_failure("open its directory", &error));
+        let path = RelPath::root().join(entry.sent_as.clone()).map_err(|error| (ShownPath::default(), error));
+        let name = entry.name.clone();
+        Some(Step { parent, place: ParentPlace { requested: entry, below: None }, name, path })
     }
 
     fn enter(
@@ -325,7 +325,8 @@ impl DiskSource {
             }
             None => {
                 let levels = vec![Level { path, below: Arc::default(), rest }];
-                self.tree = Some(Tree { asked: place.asked, handles: DirectoryHandles::new(directory), levels });
+                self.tree =
+                    Some(Tree { requested: place.requested, handles: DirectoryHandles::new(directory), levels });
             }
         }
         Ok(())
@@ -336,11 +337,11 @@ impl DiskSource {
         if let Some((_, directory)) = self.parent.as_ref().filter(|(its, _)| its.is_same(place)) {
             return Ok(Arc::clone(directory));
         }
-        let asked = place.asked.parent();
+        let parent = place.requested.parent();
         let opened = match &place.below {
-            None => asked,
+            None => parent,
             Some(below) => {
-                asked.and_then(|parent| Ok(parent.child(&place.asked.name)?.descend_along(below.components())?))
+                parent.and_then(|parent| Ok(parent.child(&place.requested.name)?.descend_along(below.components())?))
             }
         };
         let directory = Arc::new(opened.map_err(|error| io_failure("open its directory", &error))?);
@@ -355,7 +356,7 @@ impl DiskSource {
 
 impl ParentPlace {
     fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.asked, &other.asked) && self.below == other.below
+        Arc::ptr_eq(&self.requested, &other.requested) && self.below == other.below
     }
 }
 
@@ -369,7 +370,7 @@ impl Tree {
             }
             self.levels.pop();
         };
-        let place = ParentPlace { asked: Arc::clone(&self.asked), below: Some(below) };
+        let place = ParentPlace { requested: Arc::clone(&self.requested), below: Some(below) };
         let path = path.join(name.clone()).map_err(|error| {
             let shown = [&path.to_bytes(), b"/".as_slice(), name.as_bytes()].concat();
             (ShownPath::new(&shown), error)
@@ -385,7 +386,7 @@ impl Source for DiskSource {
         let Some(by_names) = &mut self.by_names else { return };
         by_names.restrict(names);
         match by_names.top() {
-            Ok(asked) => self.asked.extend(asked.into_iter().rev()),
+            Ok(entries) => self.requested.extend(entries.into_iter().rev()),
             Err(error) => self.refused.push((ShownPath::new(b"."), io_failure("open", &error))),
         }
     }

@@ -13,8 +13,8 @@ use super::temporary::is_temporary;
 
 /// An existing entry, by its name in a directory.
 #[derive(Debug)]
-pub(super) struct Asked {
-    place: AskedPlace,
+pub(super) struct RequestedEntry {
+    place: DirectoryLocation,
     pub(super) name: Component,
     /// The name under which it is sent.
     pub(super) sent_as: Component,
@@ -22,7 +22,7 @@ pub(super) struct Asked {
 
 /// The location of a directory.
 #[derive(Clone, Debug)]
-enum AskedPlace {
+enum DirectoryLocation {
     /// As this machine's user named it: links are followed. The names below it were found, and are no links.
     Named(Arc<Path>, Arc<RelPath>),
     /// As a peer named it, below a root: no link is followed.
@@ -31,28 +31,28 @@ enum AskedPlace {
 
 /// A directory of whose content only listed names are sent.
 #[derive(Debug)]
-pub(super) struct Base(AskedPlace);
+pub(super) struct Base(DirectoryLocation);
 
 impl Base {
     /// A directory of this machine's user.
     pub(super) fn named(path: &Path) -> io::Result<Self> {
-        Self::of(AskedPlace::named(path))
+        Self::of(DirectoryLocation::named(path))
     }
 
     /// A directory of a peer, below `root`.
     pub(super) fn beneath(root: &Directory, path: &RelPath) -> io::Result<Self> {
-        Self::of(AskedPlace::Beneath(Arc::new(root.duplicate()?), Arc::new(path.clone())))
+        Self::of(DirectoryLocation::Beneath(Arc::new(root.duplicate()?), Arc::new(path.clone())))
     }
 
-    fn of(place: AskedPlace) -> io::Result<Self> {
+    fn of(place: DirectoryLocation) -> io::Result<Self> {
         place.open()?;
         Ok(Self(place))
     }
 
     /// Entries of it, which need not exist.
-    pub(super) fn entries(&self, names: Vec<Component>) -> Vec<Asked> {
-        let asked = |name: Component| Asked { place: self.0.clone(), name: name.clone(), sent_as: name };
-        names.into_iter().map(asked).collect()
+    pub(super) fn entries(&self, names: Vec<Component>) -> Vec<RequestedEntry> {
+        let entry = |name: Component| RequestedEntry { place: self.0.clone(), name: name.clone(), sent_as: name };
+        names.into_iter().map(entry).collect()
     }
 
     /// The names of its whole content.
@@ -61,27 +61,27 @@ impl Base {
     }
 }
 
-impl Asked {
+impl RequestedEntry {
     /// Looks up a path of this machine's user: one entry, or the content of a directory without a name (`.`, `/`, `dir/.`).
     pub(super) fn named(path: &Path) -> io::Result<Vec<Self>> {
-        let Some((parent, name)) = split_last(path)? else { return AskedPlace::named(path).content() };
+        let Some((parent, name)) = split_last(path)? else { return DirectoryLocation::named(path).content() };
         // A link that the user names is followed, but its target arrives under the link's name.
         // A slash behind the name changes nothing, as for directories.
         let plain: PathBuf = path.components().collect();
         if plain.is_symlink() {
             let target = path.canonicalize()?;
             let (parent, target) = split_last(&target)?.ok_or(io::ErrorKind::IsADirectory)?;
-            return AskedPlace::named(parent).one(target, name);
+            return DirectoryLocation::named(parent).one(target, name);
         }
-        AskedPlace::named(parent).one(name.clone(), name)
+        DirectoryLocation::named(parent).one(name.clone(), name)
     }
 
     /// Looks up a path of a peer: one entry below `root`, or the content of the root.
     pub(super) fn beneath(root: &Arc<Directory>, path: &RelPath) -> io::Result<Vec<Self>> {
         let Some((name, parents)) = path.split_last() else {
-            return AskedPlace::Beneath(Arc::clone(root), Arc::default()).content();
+            return DirectoryLocation::Beneath(Arc::clone(root), Arc::default()).content();
         };
-        AskedPlace::Beneath(Arc::clone(root), Arc::new(joined(parents)?)).one(name.clone(), name.clone())
+        DirectoryLocation::Beneath(Arc::clone(root), Arc::new(joined(parents)?)).one(name.clone(), name.clone())
     }
 
     /// As [`named`](Self::named). A path that does not exist may be a pattern.
@@ -94,7 +94,7 @@ impl Asked {
         let directory = Directory::open(&start).map_err(|error| if is_missing(&error) { no_match() } else { error })?;
         let start: Arc<Path> = start.into();
         let matches = expand(&directory, &patterns, budget)?;
-        let place = |below| AskedPlace::Named(Arc::clone(&start), below);
+        let place = |below| DirectoryLocation::Named(Arc::clone(&start), below);
         match own_name(path.as_os_str().as_bytes()) {
             Some(_) => Self::those(matches, place),
             None => Self::content_of_those(matches, place),
@@ -122,10 +122,10 @@ impl Asked {
             names.retain(|name| name.as_bytes().len() <= room && whole.components().len() < MAX_DEPTH);
             all.push((Arc::new(whole), names));
         }
-        Self::those(all, |below| AskedPlace::Beneath(Arc::clone(root), below))
+        Self::those(all, |below| DirectoryLocation::Beneath(Arc::clone(root), below))
     }
 
-    fn those(found: Vec<Found>, place: impl Fn(Arc<RelPath>) -> AskedPlace) -> io::Result<Vec<Self>> {
+    fn those(found: Vec<Found>, place: impl Fn(Arc<RelPath>) -> DirectoryLocation) -> io::Result<Vec<Self>> {
         let mut all = Vec::new();
         for (below, names) in found {
             let place = place(below);
@@ -135,7 +135,7 @@ impl Asked {
     }
 
     /// The content of the directories among these matches. As in a shell, other matches are none.
-    fn content_of_those(found: Vec<Found>, place: impl Fn(Arc<RelPath>) -> AskedPlace) -> io::Result<Vec<Self>> {
+    fn content_of_those(found: Vec<Found>, place: impl Fn(Arc<RelPath>) -> DirectoryLocation) -> io::Result<Vec<Self>> {
         let (mut all, mut is_any) = (Vec::new(), false);
         for (below, names) in found {
             for name in names {
@@ -161,8 +161,10 @@ impl Asked {
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.name == other.name
             && match (&self.place, &other.place) {
-                (AskedPlace::Named(start, below), AskedPlace::Named(its, of_it)) => start == its && below == of_it,
-                (AskedPlace::Beneath(start, below), AskedPlace::Beneath(its, of_it)) => {
+                (DirectoryLocation::Named(start, below), DirectoryLocation::Named(its, of_it)) => {
+                    start == its && below == of_it
+                }
+                (DirectoryLocation::Beneath(start, below), DirectoryLocation::Beneath(its, of_it)) => {
                     start.is_same(its) && below == of_it
                 }
                 _ => false,
@@ -170,7 +172,7 @@ impl Asked {
     }
 }
 
-impl AskedPlace {
+impl DirectoryLocation {
     fn named(path: &Path) -> Self {
         Self::Named(path.into(), Arc::default())
     }
@@ -184,14 +186,14 @@ impl AskedPlace {
     }
 
     /// The entry with this name in it, if it exists.
-    fn one(self, name: Component, sent_as: Component) -> io::Result<Vec<Asked>> {
+    fn one(self, name: Component, sent_as: Component) -> io::Result<Vec<RequestedEntry>> {
         self.open()?.stat(&name)?;
-        Ok(vec![Asked { place: self, name, sent_as }])
+        Ok(vec![RequestedEntry { place: self, name, sent_as }])
     }
 
-    fn content(self) -> io::Result<Vec<Asked>> {
+    fn content(self) -> io::Result<Vec<RequestedEntry>> {
         let names = names_to_send(&self.open()?)?.into_iter();
-        Ok(names.map(|name| Asked { place: self.clone(), name: name.clone(), sent_as: name }).collect())
+        Ok(names.map(|name| RequestedEntry { place: self.clone(), name: name.clone(), sent_as: name }).collect())
     }
 }
 
