@@ -201,7 +201,7 @@ impl RemoteFiles {
         Ok(all)
     }
 
-    /// The same, with each range passed on in the order of `ranges`, while the next ones are on their way.
+    /// The same, with each range passed on in the order of `ranges`, while the next ones are in flight.
     ///
     /// # Errors
     /// As [`read_ranges`](Self::read_ranges), or that of `pass`.
@@ -215,19 +215,19 @@ impl RemoteFiles {
         let request = |&(offset, length): &(u64, u64)| {
             FileRequest::Read(ReadRange { place: place.clone(), from: ReadFrom::Start(offset), length })
         };
-        let mut asked = std::collections::VecDeque::new();
+        let mut outstanding = std::collections::VecDeque::new();
         let (mut next, mut done) = (0, 0);
         let mut version = None;
         while done < ranges.len() {
-            while next < ranges.len() && asked.len() < AT_ONCE {
-                asked.push_back(self.0.begin(&request(&ranges[next]))?);
+            while next < ranges.len() && outstanding.len() < AT_ONCE {
+                outstanding.push_back(self.0.begin(&request(&ranges[next]))?);
                 next += 1;
             }
-            let Some(ticket) = asked.pop_front() else { break };
+            let Some(ticket) = outstanding.pop_front() else { break };
             let answer = match ticket.wait() {
                 // Another connection can answer again.
                 Err(Fault::Lost(_)) => {
-                    asked.clear();
+                    outstanding.clear();
                     next = done + 1;
                     self.repeatable(&place, &request(&ranges[done]))?
                 }

@@ -79,7 +79,7 @@ struct Connected {
     stream: BondedStream,
     /// `None` if the peer sends the data.
     caps: Option<Caps>,
-    /// The peer asked for it.
+    /// The peer requested it.
     is_background: bool,
 }
 
@@ -90,8 +90,8 @@ pub(crate) struct Caps {
     own: Option<Rate>,
     /// That of this side's rules, which stays.
     rule: Option<Rate>,
-    /// That for which the peer asked.
-    asked: Option<Rate>,
+    /// The one that the peer requested.
+    requested: Option<Rate>,
     /// The peer speaks for the user of this side as well, so its request replaces this side's cap.
     peer_decides: bool,
 }
@@ -101,8 +101,8 @@ pub(crate) struct Caps {
 pub(crate) struct Obedience {
     /// A cap that nobody may raise.
     pub(crate) rule: Option<Rate>,
-    /// What the peer asked for as the session began.
-    pub(crate) asked: SenderSettings,
+    /// What the peer requested as the session began.
+    pub(crate) requested: SenderSettings,
     /// The peer's requests replace the cap of this side. Otherwise they only lower it.
     pub(crate) peer_decides: bool,
 }
@@ -110,8 +110,8 @@ pub(crate) struct Obedience {
 impl Caps {
     /// The effective cap.
     fn effective(self) -> Option<Rate> {
-        let own = if self.peer_decides && self.asked.is_some() { None } else { self.own };
-        [own, self.rule, self.asked].into_iter().flatten().min()
+        let own = if self.peer_decides && self.requested.is_some() { None } else { self.own };
+        [own, self.rule, self.requested].into_iter().flatten().min()
     }
 }
 
@@ -213,18 +213,18 @@ impl Throttle {
     pub(crate) fn caps_obeying(
         &self,
         stream: &BondedStream,
-        Obedience { rule, asked, peer_decides }: Obedience,
+        Obedience { rule, requested, peer_decides }: Obedience,
     ) -> Capped {
         let state = self.state();
         let configured = stream.stats().ok().and_then(|stats| stats.max_rate);
-        let caps = Caps { own: state.cap.unwrap_or(configured), rule, asked: None, peer_decides };
+        let caps = Caps { own: state.cap.unwrap_or(configured), rule, requested: None, peer_decides };
         let sending = Connected { stream: stream.clone(), caps: Some(caps), is_background: false };
         if state.cap.is_some() {
             // Whoever set the cap knows of protocols that cannot change it.
             let _ = sending.apply();
         }
         let capped = self.connected(state, sending);
-        asked.requests().for_each(|request| capped.asking.asked(request));
+        requested.requests().for_each(|request| capped.peer_requests.apply(request));
         capped
     }
 
@@ -237,7 +237,7 @@ impl Throttle {
         let number = state.next;
         state.next += 1;
         state.sessions.insert(number, session);
-        Capped { asking: Asking { throttle: self.clone(), number } }
+        Capped { peer_requests: PeerRequests { throttle: self.clone(), number } }
     }
 
     /// The content, even after a panic: caps and a flag are always consistent.
@@ -276,32 +276,32 @@ impl fmt::Debug for Throttle {
 /// A connection under a throttle. Dropping it takes it out.
 #[derive(Debug)]
 pub struct Capped {
-    asking: Asking,
+    peer_requests: PeerRequests,
 }
 
-/// The way of a peer's requests to a connection under a throttle. It holds no connection.
+/// Applies the requests of a peer to a connection under a throttle. It holds no connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Asking {
+pub(crate) struct PeerRequests {
     throttle: Throttle,
     number: u64,
 }
 
 impl Capped {
-    /// The way of its peer's requests.
-    pub(crate) fn asking(&self) -> Asking {
-        self.asking.clone()
+    /// What applies the requests of its peer.
+    pub(crate) fn peer_requests(&self) -> PeerRequests {
+        self.peer_requests.clone()
     }
 }
 
-impl Asking {
-    /// The peer asks for this. Connections that cannot do it go on as they are.
-    pub(crate) fn asked(&self, request: SenderRequest) {
+impl PeerRequests {
+    /// Applies one request of the peer. Connections that cannot do it go on as they are.
+    pub(crate) fn apply(&self, request: SenderRequest) {
         let mut state = self.throttle.state();
         let Some(session) = state.sessions.get_mut(&self.number) else { return };
         let _ = match request {
             SenderRequest::Rate(cap) => {
                 if let Some(caps) = &mut session.caps {
-                    caps.asked = cap;
+                    caps.requested = cap;
                 }
                 session.apply()
             }
@@ -315,7 +315,7 @@ impl Asking {
 
 impl Drop for Capped {
     fn drop(&mut self) {
-        let session = self.asking.throttle.state().sessions.remove(&self.asking.number);
+        let session = self.peer_requests.throttle.state().sessions.remove(&self.peer_requests.number);
         // Without the lock, since this may be the last handle of the connection.
         drop(session);
     }
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_peer_lowers_the_cap_of_a_server_and_never_raises_it() {
-        let caps = |own, rule, asked| Caps { own, rule, asked, peer_decides: false }.effective();
+        let caps = |own, rule, requested| Caps { own, rule, requested, peer_decides: false }.effective();
         assert_eq!((caps(None, None, None), caps(None, None, LOW), caps(LOW, None, None)), (None, LOW, LOW));
         assert_eq!((caps(LOW, None, HIGH), caps(HIGH, None, LOW), caps(HIGH, MIDDLE, None)), (LOW, LOW, MIDDLE));
         assert_eq!(caps(None, MIDDLE, HIGH), MIDDLE);
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_speaks_for_the_user_replaces_the_cap_of_the_remote_program() {
-        let caps = |own, asked| Caps { own, rule: None, asked, peer_decides: true }.effective();
+        let caps = |own, requested| Caps { own, rule: None, requested, peer_decides: true }.effective();
         assert_eq!((caps(LOW, None), caps(LOW, HIGH), caps(None, LOW)), (LOW, HIGH, LOW));
     }
 

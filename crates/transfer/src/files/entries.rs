@@ -43,7 +43,7 @@ impl PageOrder {
     }
 }
 
-/// The entries of a directory, in ascending order of their names. The next page is on its way while one is taken.
+/// The entries of a directory, in ascending order of their names. The next page is requested before it is needed.
 pub struct Entries {
     files: RemoteFiles,
     place: Result<ServicePath, Option<Error>>,
@@ -67,10 +67,10 @@ impl Entries {
                 return error.take().map_or(Ok(()), Err);
             }
         };
-        let Some((cursor, asked)) = self.next.take() else { return Ok(()) };
+        let Some((cursor, ticket)) = self.next.take() else { return Ok(()) };
         let request =
             |cursor: &[u8]| FileRequest::List { place: place.clone(), cursor: cursor.to_vec(), most: PER_PAGE };
-        let answer = match asked.map(Ticket::wait) {
+        let answer = match ticket.map(Ticket::wait) {
             None | Some(Err(Fault::Lost(_))) => self.files.repeatable(&place, &request(&cursor))?,
             Some(answer) => answer.map_err(|fault| self.files.error(&place, fault))?,
         };
@@ -80,8 +80,8 @@ impl Entries {
         }
         self.entries = page.entries.into();
         if !page.next.is_empty() {
-            let asked = self.files.0.begin(&request(&page.next)).ok();
-            self.next = Some((page.next, asked));
+            let ticket = self.files.0.begin(&request(&page.next)).ok();
+            self.next = Some((page.next, ticket));
         }
         Ok(())
     }

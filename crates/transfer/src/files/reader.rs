@@ -12,9 +12,9 @@ use crate::error::Error;
 
 /// Bytes of one range.
 const CHUNK: u64 = 1 << 20;
-/// Ranges that are on their way at first. Each one that is read adds one, so that a program that reads little requests little.
+/// Ranges that are requested ahead at first. Each one that is read adds one, so that a program that reads little requests little.
 const FIRST_AHEAD: usize = 2;
-/// Most ranges on their way: 64 MiB fill 1 Gbit/s over 500 ms, and 10 Gbit/s over 50 ms.
+/// Most outstanding ranges: 64 MiB fill 1 Gbit/s over 500 ms, and 10 Gbit/s over 50 ms.
 const MOST_AHEAD: usize = 64;
 
 /// A file of another host, or a part of one. Each range of it was verified before it is read here.
@@ -31,8 +31,8 @@ pub struct RemoteFile {
     /// The next byte to be read.
     position: u64,
     current: FileRange,
-    /// The ranges on their way, with their offsets.
-    asked: VecDeque<(u64, Ticket)>,
+    /// The ranges that were requested and not taken yet, with their offsets.
+    outstanding: VecDeque<(u64, Ticket)>,
     /// How many may be.
     ahead: usize,
     /// The system makes the content when it is read, so that size and time mean nothing.
@@ -73,7 +73,7 @@ impl RemoteFile {
             end,
             position: start,
             current,
-            asked: VecDeque::new(),
+            outstanding: VecDeque::new(),
             ahead: FIRST_AHEAD,
             is_generated,
             permits_changes: false,
@@ -133,15 +133,15 @@ impl RemoteFile {
 
     /// Fetches the range at the position, and requests those behind it.
     fn fetch(&mut self) -> Result<(), Error> {
-        if self.asked.front().is_none_or(|(offset, _)| *offset != self.position) {
+        if self.outstanding.front().is_none_or(|(offset, _)| *offset != self.position) {
             // Somebody has moved on.
-            self.asked.clear();
+            self.outstanding.clear();
         }
         self.request_ahead()?;
-        let Some((offset, ticket)) = self.asked.pop_front() else { return Ok(()) };
+        let Some((offset, ticket)) = self.outstanding.pop_front() else { return Ok(()) };
         let range = match ticket.wait() {
             Err(Fault::Lost(_)) => {
-                self.asked.clear();
+                self.outstanding.clear();
                 self.files.read_at(
                     self.place.as_bytes(),
                     ReadFrom::Start(offset),
@@ -174,15 +174,15 @@ impl RemoteFile {
         let most = if self.is_generated { 1 } else { self.ahead };
         let behind = |offset: u64| offset.saturating_add(CHUNK);
         let of_current = self.current.offset.saturating_add(self.current.bytes.len() as u64);
-        let mut next = match self.asked.back() {
+        let mut next = match self.outstanding.back() {
             Some((offset, _)) => behind(*offset),
             None if (self.current.offset..of_current).contains(&self.position) => of_current,
             None => self.position,
         };
-        while self.asked.len() < most && next < self.end {
+        while self.outstanding.len() < most && next < self.end {
             let length = (self.end - next).min(CHUNK);
             let read = ReadRange { place: self.place.clone(), from: ReadFrom::Start(next), length };
-            self.asked.push_back((next, self.files.0.begin(&FileRequest::Read(read))?));
+            self.outstanding.push_back((next, self.files.0.begin(&FileRequest::Read(read))?));
             next = behind(next);
         }
         Ok(())

@@ -48,12 +48,12 @@ pub struct TreeEntries {
     /// The directory that is being taken, and what is left of it.
     path: Option<RelPath>,
     items: VecDeque<TreeItem>,
-    asks: Asks,
+    next: NextRequest,
 }
 
-/// What a listing asks for next.
-enum Asks {
-    /// A page, which may be on its way already.
+/// What a listing requests next.
+enum NextRequest {
+    /// A page, which may have been requested already.
     Page(Option<Ticket>),
     /// These directories, the last one first.
     Directories(Vec<RelPath>),
@@ -95,7 +95,7 @@ impl RemoteFiles {
             page: VecDeque::new(),
             path: None,
             items: VecDeque::new(),
-            asks: Asks::Page(None),
+            next: NextRequest::Page(None),
         }
     }
 
@@ -153,24 +153,24 @@ impl TreeEntries {
             self.path = Some(path);
             return Ok(true);
         }
-        match std::mem::replace(&mut self.asks, Asks::Directories(Vec::new())) {
-            Asks::Page(asked) => self.fetch(&place, asked).map(|()| true),
-            Asks::Directories(mut left) => {
+        match std::mem::replace(&mut self.next, NextRequest::Directories(Vec::new())) {
+            NextRequest::Page(ticket) => self.fetch(&place, ticket).map(|()| true),
+            NextRequest::Directories(mut left) => {
                 let Some(path) = left.pop() else { return Ok(false) };
                 let listed = self.list(&place, path, &mut left);
-                self.asks = Asks::Directories(left);
+                self.next = NextRequest::Directories(left);
                 listed.map(|()| true)
             }
         }
     }
 
     /// Takes the next page, and requests the one behind it.
-    fn fetch(&mut self, place: &ServicePath, asked: Option<Ticket>) -> Result<(), Error> {
+    fn fetch(&mut self, place: &ServicePath, ticket: Option<Ticket>) -> Result<(), Error> {
         let depth = u32::try_from(self.depth).unwrap_or(u32::MAX);
         let request =
             |from: TreeCursor| FileRequest::ListTree(ListTree { place: place.clone(), depth, from, most: PER_PAGE });
         let this = request(self.order.cursor.clone());
-        let answer = match asked.map(Ticket::wait) {
+        let answer = match ticket.map(Ticket::wait) {
             None | Some(Err(Fault::Lost(_))) => self.files.repeatable(place, &this),
             Some(answer) => answer.map_err(|fault| self.files.error(place, fault)),
         };
@@ -179,13 +179,13 @@ impl TreeEntries {
             Ok(_) => return Err(self.files.other_answer()),
             // The server is older than the request.
             Err(error) if error.code == Code::Unsupported && self.path.is_none() => {
-                self.asks = Asks::Directories(vec![RelPath::root()]);
+                self.next = NextRequest::Directories(vec![RelPath::root()]);
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
         if page.next.is_some() {
-            self.asks = Asks::Page(self.files.0.begin(&request(self.order.cursor.clone())).ok());
+            self.next = NextRequest::Page(self.files.0.begin(&request(self.order.cursor.clone())).ok());
         }
         self.page = page.directories.into();
         Ok(())
@@ -229,7 +229,7 @@ impl Iterator for TreeEntries {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(error) => {
-                    (self.asks, self.place) = (Asks::Directories(Vec::new()), Err(None));
+                    (self.next, self.place) = (NextRequest::Directories(Vec::new()), Err(None));
                     return Some(Err(error));
                 }
             }

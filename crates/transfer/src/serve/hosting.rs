@@ -30,13 +30,13 @@ pub(crate) struct Hosting<'a> {
     pub(crate) peer_decides_cap: bool,
 }
 
-/// What the connection of a caller that wants files cannot do of what it asked for.
+/// What the connection of a caller that wants files cannot do of what it requested.
 fn unable(caller: &Caller) -> Unable {
-    let Request::Pull(Pull { sender: asked, .. }) = &caller.open.request else { return Unable::default() };
+    let Request::Pull(Pull { sender: requested, .. }) = &caller.open.request else { return Unable::default() };
     let has_cap = |stream: &BondedStream| stream.set_max_rate(stream.stats()?.max_rate);
     Unable {
-        rate: asked.rate.is_some() && has_cap(&caller.stream).is_err(),
-        background: asked.background && caller.stream.set_controller(SCAVENGER).is_err(),
+        rate: requested.rate.is_some() && has_cap(&caller.stream).is_err(),
+        background: requested.background && caller.stream.set_controller(SCAVENGER).is_err(),
     }
 }
 
@@ -46,19 +46,19 @@ pub(crate) type Hosted = (Report, Result<(), Error>);
 impl Hosting<'_> {
     /// Receives files. The caller has its first answer before `open` looks for the place on the disk. `None` if there is no place:
     /// the caller knows the reason then. `holding` counts the waits of the store for the cap of the caller's key. If a third side
-    /// `asked` for something, nothing else is taken.
+    /// `requested` something, nothing else is taken.
     pub(crate) fn receive<S: Store>(
         &self,
         caller: &Caller,
-        asked: Option<&Pull>,
+        requested: Option<&Pull>,
         (place, target): (&dyn Display, &Target),
         open: impl FnOnce() -> io::Result<S>,
         holding: &Holding,
     ) -> Option<Hosted> {
         let (log, meter) = self.log(caller);
         let limits = ReceiveLimits::default();
-        let mut session = match asked {
-            Some(asked) => FileReceiver::answer_only(&caller.open, asked, limits),
+        let mut session = match requested {
+            Some(pull) => FileReceiver::answer_only(&caller.open, pull, limits),
             None => FileReceiver::answer(&caller.open, limits),
         };
         let answered = caller.answer(session.poll_write());
@@ -131,11 +131,11 @@ impl Hosting<'_> {
         // A client may have a cap by the rules, beside that of the user.
         let rule =
             caller.stream.stats().ok().and_then(|stats| stats.max_rate).filter(|cap| Some(*cap) != self.settings.rate);
-        let asked = match &caller.open.request {
+        let requested = match &caller.open.request {
             Request::Pull(pull) => pull.sender,
             _ => SenderSettings::default(),
         };
-        let obeys = Obedience { rule, asked, peer_decides: self.peer_decides_cap };
+        let obeys = Obedience { rule, requested, peer_decides: self.peer_decides_cap };
         let steering = (&self.environment.throttle, &self.environment.cancellation);
         let (waits, driven) =
             drive(&channel, &mut Throttled::new(job, &caller.stream, steering, (SenderSettings::default(), obeys)));

@@ -24,34 +24,35 @@ enum Direction {
     /// This side sends the data, and hears what the peer asks.
     Sends(Capped),
     /// The peer sends it, and is asked.
-    Receives(Asking, #[expect(dead_code, reason = "its drop takes the connection out")] Capped),
+    Receives(RequestWriter, #[expect(dead_code, reason = "its drop takes the connection out")] Capped),
 }
 
 impl<'a, J: Session> Throttled<'a, J> {
-    /// A session over this stream. As a receiver it has asked its sender for this, and as a sender it `obeys` others.
+    /// A session over this stream. As a receiver it has `requested` this of its sender, and as a sender it `obeys` others.
     pub(crate) fn new(
         session: &'a mut J,
         stream: &BondedStream,
         (throttle, cancellation): (&'a Throttle, &'a Cancellation),
-        (asked, obeys): (SenderSettings, Obedience),
+        (requested, obeys): (SenderSettings, Obedience),
     ) -> Self {
         let direction = match session.sends() {
             true => Direction::Sends(throttle.caps_obeying(stream, obeys)),
             false => {
-                let asking = Asking { began_with: asked.rate, asked: asked.rate, ..Asking::default() };
-                Direction::Receives(asking, throttle.hears(stream))
+                let writer =
+                    RequestWriter { began_with: requested.rate, requested: requested.rate, ..RequestWriter::default() };
+                Direction::Receives(writer, throttle.hears(stream))
             }
         };
         Self { session, throttle, cancellation, direction }
     }
 }
 
-/// A receiver's requests. They stand between its own frames.
+/// Writes a receiver's requests to its sender, between the frames of the session.
 #[derive(Debug, Default)]
-struct Asking {
-    /// The cap for which its opening asked, and the last one.
+struct RequestWriter {
+    /// The cap that its first frame requested, and the last one.
     began_with: Option<Rate>,
-    asked: Option<Rate>,
+    requested: Option<Rate>,
     /// The part of a request that is not written yet.
     pending: Vec<u8>,
     /// Bytes of the session that it gave and that are not written yet.
@@ -60,14 +61,14 @@ struct Asking {
     has_begun: bool,
 }
 
-impl Asking {
+impl RequestWriter {
     /// Puts the next request, if the cap is another one by now and the last frame is complete.
     fn update(&mut self, cap: Option<Rate>) {
         if !self.has_begun || self.unwritten > 0 || !self.pending.is_empty() {
             return;
         }
-        if cap != self.asked {
-            self.asked = cap;
+        if cap != self.requested {
+            self.requested = cap;
             self.pending.extend(SenderRequest::Rate(cap).encode());
         }
     }
@@ -98,25 +99,25 @@ impl<J: Session> Session for Throttled<'_, J> {
         match &mut self.direction {
             Direction::Sends(_) if self.throttle.is_paused() && !self.cancellation.is_cancelled() => &[],
             Direction::Sends(_) => self.session.poll_write(),
-            Direction::Receives(asking, _) => {
-                asking.update(self.throttle.rate().unwrap_or(asking.began_with));
-                if !asking.pending.is_empty() {
-                    return &asking.pending;
+            Direction::Receives(writer, _) => {
+                writer.update(self.throttle.rate().unwrap_or(writer.began_with));
+                if !writer.pending.is_empty() {
+                    return &writer.pending;
                 }
                 let bytes = self.session.poll_write();
-                asking.unwritten = bytes.len();
+                writer.unwritten = bytes.len();
                 bytes
             }
         }
     }
 
     fn handle_written(&mut self, count: usize) {
-        if let Direction::Receives(asking, _) = &mut self.direction {
-            if !asking.pending.is_empty() {
-                asking.pending.drain(..count);
+        if let Direction::Receives(writer, _) = &mut self.direction {
+            if !writer.pending.is_empty() {
+                writer.pending.drain(..count);
                 return;
             }
-            asking.handle_written(count);
+            writer.handle_written(count);
         }
         self.session.handle_written(count);
     }
@@ -131,10 +132,10 @@ impl<J: Session> Session for Throttled<'_, J> {
 
     fn hearing(&mut self) -> Hearing {
         let Direction::Sends(capped) = &self.direction else { return Box::new(|_| ()) };
-        let (asking, mut requests) = (capped.asking(), SenderRequests::default());
+        let (peer_requests, mut requests) = (capped.peer_requests(), SenderRequests::default());
         Box::new(move |mut bytes| {
             while let Some(request) = requests.next(&mut bytes) {
-                asking.asked(request);
+                peer_requests.apply(request);
             }
         })
     }
@@ -152,19 +153,19 @@ mod tests {
 
     #[test]
     fn a_receiver_asks_behind_its_first_frame_and_between_frames_alone() {
-        let mut asking = Asking { unwritten: 30, ..Asking::default() };
-        asking.update(CAP);
-        assert!(asking.pending.is_empty(), "the opening goes first");
-        asking.handle_written(20);
-        asking.update(CAP);
-        assert!(asking.pending.is_empty(), "the opening is not complete");
-        asking.handle_written(10);
-        asking.update(CAP);
-        assert_eq!(asking.pending, SenderRequest::Rate(CAP).encode());
-        asking.pending.clear();
-        asking.update(CAP);
-        assert!(asking.pending.is_empty(), "the peer knows");
-        asking.update(None);
-        assert_eq!(asking.pending, SenderRequest::Rate(None).encode());
+        let mut writer = RequestWriter { unwritten: 30, ..RequestWriter::default() };
+        writer.update(CAP);
+        assert!(writer.pending.is_empty(), "the opening goes first");
+        writer.handle_written(20);
+        writer.update(CAP);
+        assert!(writer.pending.is_empty(), "the opening is not complete");
+        writer.handle_written(10);
+        writer.update(CAP);
+        assert_eq!(writer.pending, SenderRequest::Rate(CAP).encode());
+        writer.pending.clear();
+        writer.update(CAP);
+        assert!(writer.pending.is_empty(), "the peer knows");
+        writer.update(None);
+        assert_eq!(writer.pending, SenderRequest::Rate(None).encode());
     }
 }

@@ -11,7 +11,7 @@ use crate::report::Ledger;
 use crate::session::measure::Meter;
 use crate::text::plural;
 
-/// What a receiver says whose sender cannot do as it was asked.
+/// What a receiver says whose sender cannot do as requested.
 const NO_BACKGROUND: &str = "the sending side cannot give way to other traffic, because its congestion controller is one that cannot be replaced";
 const NO_RATE: &str = "the sending side cannot cap its rate, because the protocol has a rate of its own there";
 /// What a sender says whose receiver waits for space.
