@@ -6,7 +6,7 @@
 //!
 //! | part | owns |
 //! | --- | --- |
-//! | `plan`, `asked` | the meaning of a list of places |
+//! | `plan`, `requested_paths` | the meaning of a list of places |
 //! | `exchange` | what all copies between this host and another one share |
 //! | `stream` | a stream as one end of a copy |
 //! | `between`, `accounts` | a copy between two other hosts, and the comparison of their accounts |
@@ -15,11 +15,11 @@
 //! | `persistence` | a new attempt after the connection was lost |
 
 mod accounts;
-mod asked;
 mod between;
 mod exchange;
 mod persistence;
 mod plan;
+mod requested_paths;
 mod stream;
 
 use std::fmt;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use farhaul_disk::{DiskSource, Selection, Wording};
 use farhaul_session::{Component, NameList, RelPath, own_name};
 
-use super::asked::{AskedPaths, top_of};
+use super::requested_paths::{RequestedPaths, top_of};
 use crate::error::{Code, Error};
 use crate::location::{HostPort, Location, ServerPlace, SshPlace};
 use crate::remote::Other;
@@ -64,7 +64,7 @@ pub(super) struct PushPlan {
 #[derive(Debug)]
 pub(super) struct PullPlan {
     pub(super) from: RemoteEnd,
-    pub(super) asked: AskedPaths,
+    pub(super) asked: RequestedPaths,
     pub(super) to: PathBuf,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct FeedPlan {
 #[derive(Debug)]
 pub(super) struct FetchPlan {
     pub(super) from: RemoteEnd,
-    pub(super) asked: AskedPaths,
+    pub(super) asked: RequestedPaths,
 }
 
 #[derive(Debug)]
@@ -109,11 +109,11 @@ impl Plan {
             ([Location::Standard], to) => return FeedPlan::to(to).map(Self::Feed),
             ([Location::Remote(place)], Location::Standard) if !place.is_directory => {
                 let from = RemoteEnd::Server(place.server.clone());
-                return Ok(Self::Fetch(FetchPlan { from, asked: AskedPaths::of_server(&[place]) }));
+                return Ok(Self::Fetch(FetchPlan { from, asked: RequestedPaths::of_server(&[place]) }));
             }
             ([Location::Ssh(place)], Location::Standard) if !place.is_directory() => {
                 let from = RemoteEnd::sending(&place.host, &[place]);
-                return Ok(Self::Fetch(FetchPlan { from, asked: AskedPaths::over_ssh(&[place]) }));
+                return Ok(Self::Fetch(FetchPlan { from, asked: RequestedPaths::over_ssh(&[place]) }));
             }
             _ if places.contains(&Location::Standard) => return Err(Error::usage(ONE_FILE)),
             _ => {}
@@ -367,12 +367,12 @@ impl PullPlan {
             return Err(Error::usage("one copy has one source server; copy from each server separately"));
         }
         let from = RemoteEnd::Server(server.clone());
-        Ok(Self { from, asked: AskedPaths::of_server(places), to: to.to_owned() })
+        Ok(Self { from, asked: RequestedPaths::of_server(places), to: to.to_owned() })
     }
 
     fn over_ssh(places: &[&SshPlace], to: &Path) -> Result<Self, Error> {
         let from = RemoteEnd::sending(one_host(places)?, places);
-        Ok(Self { from, asked: AskedPaths::over_ssh(places), to: to.to_owned() })
+        Ok(Self { from, asked: RequestedPaths::over_ssh(places), to: to.to_owned() })
     }
 
     /// Whether the entries at the root are all of a directory, whose content is copied.

@@ -8,7 +8,7 @@ use crate::location::{ServerPlace, SshPlace};
 
 /// Requested paths.
 #[derive(Debug)]
-pub(super) struct AskedPaths {
+pub(super) struct RequestedPaths {
     pub(super) paths: Vec<RelPath>,
     /// Whether a path that does not exist is a pattern.
     patterns: bool,
@@ -16,7 +16,7 @@ pub(super) struct AskedPaths {
     pub(super) names: Option<Arc<NameList>>,
 }
 
-impl AskedPaths {
+impl RequestedPaths {
     /// Below the root of a server. If one of them is a pattern, the others say that they are none.
     pub(super) fn of_server(places: &[&ServerPlace]) -> Self {
         let patterns = places.iter().any(|place| place.pattern.is_some());
@@ -63,7 +63,7 @@ pub(super) fn top_of(names: &NameList) -> Vec<Vec<u8>> {
     names.children(&RelPath::root()).iter().map(|name| name.as_bytes().to_vec()).collect()
 }
 
-/// A path as a pattern that matches it alone. A name that is too long then is asked for as it is.
+/// A path as a pattern that matches it alone. A name that is too long then is requested as it is.
 fn quoted(path: &RelPath) -> RelPath {
     let name = |name: &Component| Component::new(&Pattern::quoted(name.as_bytes()));
     let all = path.components().iter().try_fold(RelPath::root(), |path, next| path.join(name(next)?));
@@ -75,33 +75,33 @@ mod tests {
     use super::*;
     use crate::location::Location;
 
-    fn asked(places: &[&str]) -> AskedPaths {
+    fn requested(places: &[&str]) -> RequestedPaths {
         let places: Vec<_> = places.iter().map(|place| Location::read(place.as_ref()).unwrap()).collect();
         let server: Vec<_> =
             places.iter().map(|place| if let Location::Remote(place) = place { place } else { panic!() }).collect();
-        AskedPaths::of_server(&server)
+        RequestedPaths::of_server(&server)
     }
 
-    fn paths(asked: &AskedPaths) -> Vec<String> {
-        asked.paths.iter().map(|path| String::from_utf8(path.to_bytes()).unwrap()).collect()
+    fn paths(requested: &RequestedPaths) -> Vec<String> {
+        requested.paths.iter().map(|path| String::from_utf8(path.to_bytes()).unwrap()).collect()
     }
 
     #[test]
     fn escaped_characters_of_an_address_are_no_patterns() {
-        let plain = asked(&["udt://h:1/a%2A", "udt://h:1/b%5Cc"]);
+        let plain = requested(&["udt://h:1/a%2A", "udt://h:1/b%5Cc"]);
         assert_eq!((paths(&plain), plain.patterns), (vec!["a*".into(), "b\\c".into()], false));
-        let mixed = asked(&["udt://h:1/*", "udt://h:1/a%2A", "udt://h:1/b"]);
+        let mixed = requested(&["udt://h:1/*", "udt://h:1/a%2A", "udt://h:1/b"]);
         assert_eq!((paths(&mixed), mixed.patterns), (vec!["*".into(), "a\\*".into(), "b".into()], true));
-        let both = asked(&["udt://h:1/%5B?"]);
+        let both = requested(&["udt://h:1/%5B?"]);
         assert_eq!((paths(&both), both.patterns), (vec!["\\[?".into()], true));
     }
 
     #[test]
     fn only_patterns_may_bring_several_entries_for_one_path() {
-        assert!(asked(&["udt://h:1/*"]).pull(false, true, &Rules::default()).single);
+        assert!(requested(&["udt://h:1/*"]).pull(false, true, &Rules::default()).single);
         assert!(
-            !asked(&["udt://h:1/a"]).pull(false, true, &Rules::default()).single
-                && !asked(&["udt://h:1/*"]).pull(true, false, &Rules::default()).single
+            !requested(&["udt://h:1/a"]).pull(false, true, &Rules::default()).single
+                && !requested(&["udt://h:1/*"]).pull(true, false, &Rules::default()).single
         );
     }
 }
