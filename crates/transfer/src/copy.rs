@@ -10,8 +10,6 @@
 //! | `exchange` | what all copies between this host and another one share |
 //! | `stream` | a stream as one end of a copy |
 //! | `between`, `accounts` | a copy between two other hosts, and the comparison of their accounts |
-//! | `missing` | requests that select nothing |
-//! | `partial` | the incomplete file after a broken copy |
 //! | `persistence` | a new attempt after the connection was lost |
 
 mod accounts;
