@@ -2,8 +2,8 @@
 
 mod early;
 mod help;
+pub(crate) mod modes;
 pub(crate) mod refusal;
-pub(crate) mod ways;
 
 use clap::{Parser, Subcommand};
 use farhaul_transfer::Report;
@@ -130,8 +130,8 @@ impl Verb {
         }
     }
 
-    /// Whether other programs go before the verb.
-    pub(crate) fn gives_way(&self) -> bool {
+    /// Whether the verb runs in the background: other programs and traffic go first.
+    pub(crate) fn is_background(&self) -> bool {
         self.connection().is_some_and(|(_, transport)| transport.background)
     }
 

@@ -66,7 +66,7 @@ struct Session {
 /// A label with its value.
 type Labels = [(&'static str, &'static str); 1];
 
-const fn way(sends: bool) -> Labels {
+const fn direction(sends: bool) -> Labels {
     [("dir", if sends { "sent" } else { "received" })]
 }
 
@@ -81,9 +81,9 @@ impl Metrics {
         let its = &figures;
         // Zero is a figure as well: alerts compare with it.
         for sends in [true, false] {
-            its.bytes.get_or_create(&way(sends)).inc_by(0);
-            its.files.get_or_create(&way(sends)).inc_by(0);
-            its.rate.get_or_create(&way(sends)).set(0);
+            its.bytes.get_or_create(&direction(sends)).inc_by(0);
+            its.files.get_or_create(&direction(sends)).inc_by(0);
+            its.rate.get_or_create(&direction(sends)).set(0);
         }
         for is_done in [true, false] {
             its.sessions.get_or_create(&ended(is_done)).inc_by(0);
@@ -113,7 +113,7 @@ impl Metrics {
                 let mut running = self.figures.running();
                 let session = running.entry(session).or_default();
                 session.tracker.placed(entry.size);
-                self.figures.files.get_or_create(&way(session.sends)).inc();
+                self.figures.files.get_or_create(&direction(session.sends)).inc();
             }
             Event::Failed(..) => {
                 self.figures.running().entry(session).or_default().tracker.failed();
@@ -134,7 +134,7 @@ impl Metrics {
     /// Bytes and files of all sessions so far.
     pub(crate) fn totals(&self) -> (u64, u64) {
         let of = |family: &Family<Labels, Counter>| {
-            [true, false].map(|sends| family.get_or_create(&way(sends)).get()).into_iter().sum()
+            [true, false].map(|sends| family.get_or_create(&direction(sends)).get()).into_iter().sum()
         };
         (of(&self.figures.bytes), of(&self.figures.files))
     }
@@ -159,7 +159,7 @@ impl Figures {
         session.tracker.moved(moved);
         let retransmits = moved.connections.iter().map(|stats| stats.totals.packets_retransmitted).sum::<u64>();
         self.retransmits.inc_by(retransmits.saturating_sub(session.retransmits));
-        self.bytes.get_or_create(&way(moved.sends)).inc_by(moved.bytes().saturating_sub(session.bytes));
+        self.bytes.get_or_create(&direction(moved.sends)).inc_by(moved.bytes().saturating_sub(session.bytes));
         (session.bytes, session.retransmits) = (moved.bytes(), retransmits);
         // The report of a session whose client nobody knows may be left out.
         if moved.is_last {
@@ -179,7 +179,7 @@ impl Figures {
         }
         for sends in [true, false] {
             let rate = i64::try_from(rates[usize::from(sends)]).unwrap_or(i64::MAX);
-            self.rate.get_or_create(&way(sends)).set(rate);
+            self.rate.get_or_create(&direction(sends)).set(rate);
         }
         self.rtt.set((round_trips / connections.max(1)).as_secs_f64());
         self.sessions_running.set(i64::try_from(running.len()).unwrap_or(i64::MAX));

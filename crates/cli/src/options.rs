@@ -14,7 +14,7 @@ mod transport;
 pub(crate) use files::FilesOptions;
 pub(crate) use names::NamesOptions;
 pub(crate) use originals::is_original_stream;
-pub(crate) use path::{PathOptions, loss_share, way as path_record};
+pub(crate) use path::{PathOptions, loss_share, path_record};
 pub(crate) use probing::Probing;
 pub(crate) use protocol::{ProtocolChoice, SECRET};
 pub(crate) use rules::RulesOptions;

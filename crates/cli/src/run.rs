@@ -8,7 +8,7 @@ use clap::{ArgMatches, Command, FromArgMatches};
 use farhaul::Protocol;
 use farhaul_transfer::Report;
 
-use crate::cli::{Cli, Early, Verb, command, refusal, ways};
+use crate::cli::{Cli, Early, Verb, command, modes, refusal};
 use crate::cmd::Context;
 use crate::config::{Config, Defaults, add_controller, hosts, show, with_defaults};
 use crate::exit::Fault;
@@ -45,8 +45,8 @@ pub(crate) fn run() -> ExitCode {
 
 /// Begins a verb, while the program has a single thread.
 fn begin(verb: &Verb) -> Result<Context, Fault> {
-    if verb.gives_way() {
-        crate::sys::give_way();
+    if verb.is_background() {
+        crate::sys::lower_priority();
     }
     Context::begin(verb.network_rights(), verb.at_signals())
 }
@@ -88,7 +88,7 @@ fn parse(early: &Early) -> Result<Option<Cli>, Fault> {
             Ok(None)
         }
         _ => {
-            ways::check(&matches, &command())?;
+            modes::check(&matches, &command())?;
             Cli::from_arg_matches(&matches).map(Some).map_err(|error| refused(&error, Some(verb)))
         }
     }

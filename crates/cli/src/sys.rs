@@ -75,7 +75,7 @@ fn set_foreground(group: libc::pid_t) -> io::Result<()> {
     }
 }
 
-/// The priority that this process takes from the processor, on top of what it has: half of the way to the lowest (nice(2)).
+/// The priority that this process takes from the processor, on top of what it has: half of the distance to the lowest (nice(2)).
 const NICE: i32 = 10;
 /// The class of disk accesses that wait for all others (ioprio_set(2)).
 const IDLE_CLASS: libc::c_int = 3 << 13;
@@ -85,7 +85,7 @@ const OF_THREAD: libc::c_int = 1;
 /// Lets other programs go first at the processor and the disk, from now on and in the threads that this one starts. A system that
 /// refuses has its reasons.
 #[expect(unsafe_code, reason = "ioprio_set has no wrapper")]
-pub(crate) fn give_way() {
+pub(crate) fn lower_priority() {
     let _ = rustix::process::nice(NICE);
     // SAFETY: the arguments are numbers.
     unsafe { libc::syscall(libc::SYS_ioprio_set, OF_THREAD, 0, IDLE_CLASS) };

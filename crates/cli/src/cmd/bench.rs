@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use farhaul::Stream;
-use farhaul_session::{AbortCode, Bench, BenchSpec, Direction as Way, Request, Stop};
+use farhaul_session::{AbortCode, Bench, BenchSpec, Direction as BenchDirection, Request, Stop};
 use farhaul_transfer::internal::admission::{Admission, Service};
 use farhaul_transfer::internal::connect::Calling;
 use farhaul_transfer::internal::control::Control;
@@ -134,7 +134,7 @@ struct BenchEnd<'a> {
 
 impl Measurement<'_> {
     fn spec(&self) -> BenchSpec {
-        let direction = if self.args.reverse { Way::Reverse } else { Way::Forward };
+        let direction = if self.args.reverse { BenchDirection::Reverse } else { BenchDirection::Forward };
         let stop = match self.args.bytes {
             Some(ByteSize(bytes)) => Stop::Bytes(bytes),
             None => Stop::After(self.args.seconds.unwrap_or(Duration::from_secs(10))),
@@ -161,7 +161,7 @@ impl Measurement<'_> {
         if let Some(target) = self.args.control_stream {
             start.settings.insert("control_stream_bps".into(), target.bits_per_second().into());
         }
-        let sends = spec.direction == Way::Forward;
+        let sends = spec.direction == BenchDirection::Forward;
         start.only_sends = sends;
         start.for_people = true;
         let address = to.to_string();
@@ -246,7 +246,7 @@ impl Measurement<'_> {
             flow: None,
             address: caller.peer.to_string(),
             role: Role::Accepting,
-            sends: spec.direction == Way::Reverse,
+            sends: spec.direction == BenchDirection::Reverse,
             early: &caller.early,
             meter: Meter::start(self.context.clock),
         };

@@ -82,7 +82,7 @@ impl Host for ThisHost<'_> {
     fn settings(&self, words: &[String]) -> Result<Settings, String> {
         let words = Words::parse_from_near(words)?;
         if words.transport.background {
-            sys::give_way();
+            sys::lower_priority();
         }
         Ok(words.transport.settings())
     }

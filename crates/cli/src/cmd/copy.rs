@@ -46,7 +46,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     let copy = copy
         .with_rules(args.rules.rules()?)
         .with_settings(settings)
-        .with_ssh(args.way())
+        .with_ssh(args.to_ssh())
         .control_stream(args.control_stream)
         .flows(args.flows)
         .give_up_after(args.give_up);

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, command: &Command) -> Re
             let examined = match host {
                 Examinee::Host(target) => path::examine(target, &examined, |finding| report.add(&finding)),
                 Examinee::OverSsh { host, .. } => {
-                    ssh::examine((host, &args.ssh.way()), &examined, &output, |finding| report.add(&finding))
+                    ssh::examine((host, &args.ssh.to_ssh()), &examined, &output, |finding| report.add(&finding))
                 }
             };
             examined.unwrap_or_else(Some)
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, command: &Command) -> Re
     report.conclude(context.interrupt.fault().or(unreachable))
 }
 
-/// The findings so far, on their way to the reader.
+/// The findings so far, as they are reported.
 struct Report {
     output: Output,
     style: Style,

@@ -66,7 +66,7 @@ impl<'a> Visit<'a> {
         self.options.server_keys.set(&mut settings.security, &self.output);
         let shown = Shown { start: Some(self.start.clone()), ..Shown::default() };
         let environment = self.context.environment(Reporter::new(self.output.clone(), shown));
-        let files = RemoteFiles::connect(host.clone(), settings, self.options.ssh.way(), &environment)?;
+        let files = RemoteFiles::connect(host.clone(), settings, self.options.ssh.to_ssh(), &environment)?;
         self.hosts.push(files.clone());
         Ok(files)
     }

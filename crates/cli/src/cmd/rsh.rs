@@ -36,13 +36,13 @@ pub(crate) fn run(args: &RshArgs, context: &Context) -> Result<u8, Fault> {
     args.check()?;
     let host = args.host.to_string_lossy();
     if args.settings_only {
-        return print_settings(&args.way(), &host);
+        return print_settings(&args.to_ssh(), &host);
     }
     let rsh = match args.subsystem {
         true => Rsh::subsystem(&host, &args.command),
         false => Rsh::command(&host, &args.command),
     }?;
-    let rsh = rsh.with(args.transport.settings()).over(args.way());
+    let rsh = rsh.with(args.transport.settings()).over(args.to_ssh());
     let (output, is_quiet) = (Output::new(JsonTo::Nowhere), args.quiet);
     let environment = context.environment(move |event: &Event<'_>| match event {
         Event::Warning(message) if !is_quiet => output.warn(message),
@@ -97,19 +97,19 @@ fn amounts(context: &Context) -> impl Fn() -> Map<String, Value> + Send + 'stati
 }
 
 /// Has ssh print its settings for the host. Returns its exit code.
-fn print_settings(way: &Ssh, host: &str) -> Result<u8, Fault> {
+fn print_settings(ssh: &Ssh, host: &str) -> Result<u8, Fault> {
     let host = SshPlace::host_of(host.as_bytes()).map_err(Fault::usage)?;
     let status =
-        way.settings(&host)?.stdin(Stdio::null()).stdout(Stdio::inherit()).stderr(Stdio::inherit()).status()?;
+        ssh.settings(&host)?.stdin(Stdio::null()).stdout(Stdio::inherit()).stderr(Stdio::inherit()).status()?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(RSH_FAILED))
 }
 
 impl RshArgs {
     /// How ssh reaches the host.
-    fn way(&self) -> Ssh {
-        let mut way = self.ssh.way();
-        way.command.extend(self.passed_on.words());
-        way.command.extend(self.quiet.then(|| "-q".to_owned()));
-        way
+    fn to_ssh(&self) -> Ssh {
+        let mut ssh = self.ssh.to_ssh();
+        ssh.command.extend(self.passed_on.words());
+        ssh.command.extend(self.quiet.then(|| "-q".to_owned()));
+        ssh
     }
 }

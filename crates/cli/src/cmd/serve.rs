@@ -355,9 +355,9 @@ fn line(end: &Report) -> String {
             end.protection()
         );
     }
-    let way = if end.direction == Some(Direction::Sent) { "sent to" } else { "received from" };
+    let direction = if end.direction == Some(Direction::Sent) { "sent to" } else { "received from" };
     format!(
-        "{way} {}: {}, {} in {}, {}; {}",
+        "{direction} {}: {}, {} in {}, {}; {}",
         end.address.as_deref().unwrap_or("?"),
         plural(end.files.unwrap_or(0), "file"),
         ByteSize(end.bytes),

@@ -168,7 +168,7 @@ impl Running<'_> {
         }
     }
 
-    /// Takes the acknowledgements that are still on the way, so that they do not count as lost.
+    /// Takes the acknowledgements that are still in flight, so that they do not count as lost.
     fn drain(&mut self, port: &mut Port<'_>) {
         self.stream.stop();
         let last = self.stream.delays().quantile(1.0).unwrap_or_default();

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_request_survives_its_way() {
+    fn every_request_reads_as_it_was_written() {
         let some = Rate::from_megabits_per_second(50);
         for request in [
             Request::Status,

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::{ServerKeys, SshProgramOptions, Transport};
 
-/// The way to the other host, and the connection.
+/// How the other host is reached, and the connection.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FilesOptions {
     #[command(flatten)]

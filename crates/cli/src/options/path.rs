@@ -26,10 +26,10 @@ pub(crate) struct PathOptions {
     #[command(flatten)]
     both: Impairments,
     /// Options of the direction from the clients to the server alone: rate=10mbit,delay=50ms,loss=1%
-    #[arg(long, value_name = "OPTION=VALUE,…", value_parser = one_way)]
+    #[arg(long, value_name = "OPTION=VALUE,…", value_parser = one_direction)]
     up: Option<Impairments>,
     /// Options of the other direction alone
-    #[arg(long, value_name = "OPTION=VALUE,…", value_parser = one_way)]
+    #[arg(long, value_name = "OPTION=VALUE,…", value_parser = one_direction)]
     down: Option<Impairments>,
     /// Seed of random losses and delays; the same seed repeats a run
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
@@ -92,7 +92,7 @@ struct Direction {
 }
 
 /// Reads the options of one direction: `delay=50ms,loss=1%`. A part without a name belongs to the value before it.
-fn one_way(text: &str) -> Result<Impairments, String> {
+fn one_direction(text: &str) -> Result<Impairments, String> {
     let mut words: Vec<String> = Vec::new();
     for part in text.split(',') {
         match words.last_mut() {
@@ -158,12 +158,12 @@ impl PathOptions {
     /// All settings for the record, enough to repeat the run.
     pub(crate) fn record(&self) -> Value {
         let (up, down) = self.specs();
-        json!({ "seed": self.seed, "up": way(&up), "down": way(&down) })
+        json!({ "seed": self.seed, "up": path_record(&up), "down": path_record(&down) })
     }
 }
 
 /// One direction in a record.
-pub(crate) fn way(path: &PathSpec) -> Value {
+pub(crate) fn path_record(path: &PathSpec) -> Value {
     let seconds = |time: Duration| time.as_secs_f64();
     let share = |loss: &LossSpec| match loss {
         LossSpec::BitErrors(rate) => json!({ "bit_errors": rate }),
@@ -293,7 +293,7 @@ mod tests {
             ("delay", "delay"),
             ("loss=1%,bit-errors=1e-9", "bit-errors"),
         ] {
-            let message = one_way(text).unwrap_err();
+            let message = one_direction(text).unwrap_err();
             assert!(message.contains(words) && !message.contains("--"), "{text}: {message}");
         }
     }
@@ -325,8 +325,8 @@ mod tests {
             specs(&["--rate", "1gbit", "--discipline", "red", "--down", "discipline=codel", "--police", "1gbit"]);
         let Discipline::Red(red) = up.discipline else { panic!("{:?}", up.discipline) };
         assert!(red.min > 200.0, "{red:?}");
-        assert_eq!(way(&down)["discipline"], "codel");
-        assert_eq!(way(&up)["policer"]["burst_bytes"], 1_250_000);
+        assert_eq!(path_record(&down)["discipline"], "codel");
+        assert_eq!(path_record(&up)["policer"]["burst_bytes"], 1_250_000);
         assert_eq!(specs(&[]).0, PathSpec { seed: 1, ..PathSpec::default() });
     }
 
@@ -335,6 +335,6 @@ mod tests {
         let (up, down) = specs(&["--up", "largest-packet=1300,3s,loss=1%"]);
         let narrow = Mtu::new(u32::MAX).then(Duration::from_secs(3), 1_300);
         assert_eq!((up.mtu.clone(), down.mtu), (Some(narrow), None));
-        assert_eq!(way(&up)["largest_packet_bytes"], 1_300);
+        assert_eq!(path_record(&up)["largest_packet_bytes"], 1_300);
     }
 }

@@ -9,7 +9,7 @@ use farhaul_transfer::Ssh;
 #[derive(Clone, Debug)]
 struct Words(Vec<String>);
 
-/// The way to a remote host.
+/// How ssh reaches a remote host.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "SSH")]
 pub(crate) struct SshOptions {
@@ -36,12 +36,12 @@ pub(crate) struct SshOptions {
     port_range: Option<(u16, u16)>,
 }
 
-/// The way to a program of this version on a remote host.
+/// How ssh reaches a program of this version on a remote host.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "SSH")]
 pub(crate) struct SshProgramOptions {
     #[command(flatten)]
-    way: SshOptions,
+    options: SshOptions,
     /// Copy this program to the remote host, if it lacks one of this version
     ///
     /// It goes into the cache folder of the user there.
@@ -54,26 +54,26 @@ pub(crate) struct SshProgramOptions {
 
 impl SshOptions {
     /// How ssh reaches the remote host.
-    pub(crate) fn way(&self) -> Ssh {
-        let mut way = Ssh::default();
-        way.command.clone_from(&self.ssh.0);
-        way.port = self.port;
-        way.identity.clone_from(&self.identity);
-        way.jump.clone_from(&self.jump);
-        way.options.clone_from(&self.option);
-        way.remote_path.clone_from(&self.remote_path);
-        way.port_range = self.port_range;
-        way
+    pub(crate) fn to_ssh(&self) -> Ssh {
+        let mut ssh = Ssh::default();
+        ssh.command.clone_from(&self.ssh.0);
+        ssh.port = self.port;
+        ssh.identity.clone_from(&self.identity);
+        ssh.jump.clone_from(&self.jump);
+        ssh.options.clone_from(&self.option);
+        ssh.remote_path.clone_from(&self.remote_path);
+        ssh.port_range = self.port_range;
+        ssh
     }
 }
 
 impl SshProgramOptions {
     /// How ssh reaches the remote host. This program is the one to install.
-    pub(crate) fn way(&self) -> Ssh {
-        let mut way = self.way.way();
-        way.install = self.install.then(std::env::current_exe).and_then(Result::ok);
-        way.no_fallback = self.no_fallback;
-        way
+    pub(crate) fn to_ssh(&self) -> Ssh {
+        let mut ssh = self.options.to_ssh();
+        ssh.install = self.install.then(std::env::current_exe).and_then(Result::ok);
+        ssh.no_fallback = self.no_fallback;
+        ssh
     }
 }
 
@@ -107,10 +107,10 @@ mod tests {
     #[test]
     fn the_options_of_scp_reach_ssh() {
         let words = ["x", "--ssh", "ssh -F 'my config'", "-P", "22", "-i", "a key", "-J", "jump", "-o", "A=b"];
-        let way = Only::try_parse_from(words).map_err(|error| error.to_string()).unwrap().ssh.way();
-        assert_eq!(way.command, ["ssh", "-F", "my config"]);
-        assert_eq!((way.port, way.identity), (Some(22), Some("a key".into())));
-        assert_eq!((way.jump.as_deref(), way.options), (Some("jump"), vec!["A=b".to_owned()]));
+        let ssh = Only::try_parse_from(words).map_err(|error| error.to_string()).unwrap().ssh.to_ssh();
+        assert_eq!(ssh.command, ["ssh", "-F", "my config"]);
+        assert_eq!((ssh.port, ssh.identity), (Some(22), Some("a key".into())));
+        assert_eq!((ssh.jump.as_deref(), ssh.options), (Some("jump"), vec!["A=b".to_owned()]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! The one way of text to a terminal: whatever a peer, a remote host or a file name put into it controls nothing there.
+//! All text to a terminal goes through here: whatever a peer, a remote host or a file name put into it controls nothing there.
 //!
 //! Texts of others are escaped where they come in, so that they cannot pass for lines of this program. This is the second fence, at
-//! the way out, for every line and every record.
+//! the output, for every line and every record.
 
 use std::borrow::Cow;
 use std::fmt::Write;

@@ -244,8 +244,8 @@ fn ssh_script(here: &Here) -> String {
 fn between(here: &Here, options: &[&str]) -> Started {
     let ssh = ssh_script(here);
     let places = [format!("one:{}", here.scratch.at("file")), format!("two:{}", here.scratch.at("copied"))];
-    let way = ["--ssh", &ssh, "--remote-path", env!("CARGO_BIN_EXE_farhaul"), "--json", "--interval", "100ms"];
-    let words = [&["copy"], &way[..], options, &[&places[0], &places[1]]].concat();
+    let ssh_options = ["--ssh", &ssh, "--remote-path", env!("CARGO_BIN_EXE_farhaul"), "--json", "--interval", "100ms"];
+    let words = [&["copy"], &ssh_options[..], options, &[&places[0], &places[1]]].concat();
     Started::begin_where(&[("XDG_RUNTIME_DIR", &here.run)], &words)
 }
 

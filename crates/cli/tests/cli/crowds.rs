@@ -14,8 +14,8 @@ use farhaul_session::{FileSender, MemorySource, Push};
 use crate::process::{Scratch, Server, Started, farhaul};
 use crate::requirement::runs;
 
-/// A way to a server on which only handshakes get there: callers connect and are never heard again.
-struct OneWay {
+/// A relay to a server that only handshakes pass: callers connect and are never heard again.
+struct HandshakeRelay {
     near: Arc<UdpSocket>,
     far: Arc<UdpSocket>,
     callers: Endpoint,
@@ -24,7 +24,7 @@ struct OneWay {
 /// Begins with the two bytes of a handshake packet.
 const HANDSHAKE: [u8; 2] = [0x80, 0x00];
 
-impl OneWay {
+impl HandshakeRelay {
     /// To `server` from this network of the machine's own.
     fn begin(server: &Server, network: u8) -> Self {
         let server: SocketAddr = server.address.parse().unwrap();
@@ -41,7 +41,7 @@ impl OneWay {
     }
 }
 
-/// Passes datagrams from one socket to `to` by way of the other, until an empty one comes.
+/// Passes datagrams from one socket to `to` through the other, until an empty one comes.
 fn pass_on(
     from: &Arc<UdpSocket>,
     by: &Arc<UdpSocket>,
@@ -59,7 +59,7 @@ fn pass_on(
     });
 }
 
-impl Drop for OneWay {
+impl Drop for HandshakeRelay {
     fn drop(&mut self) {
         for socket in [&self.near, &self.far] {
             let _ = socket.send_to(&[], socket.local_addr().unwrap());
@@ -78,8 +78,8 @@ fn callers_that_are_never_heard_again_take_a_bounded_number_of_threads() {
     for arguments in [&["serve", "--max-sessions", "1", "--root", &scratch.dir("root")][..], &["bench"]] {
         let server = Server::begin(arguments);
         // One network may have 256 callers that were not heard.
-        let ways = [1, 2, 3].map(|network| OneWay::begin(&server, network));
-        let callers: Vec<Stream> = ways.iter().flat_map(|way| (0..200).map(|_| way.connect())).collect();
+        let relays = [1, 2, 3].map(|network| HandshakeRelay::begin(&server, network));
+        let callers: Vec<Stream> = relays.iter().flat_map(|relay| (0..200).map(|_| relay.connect())).collect();
         // The last in the queue: everybody before it has been dealt with. They have left it a place, since it is of another network.
         let last = Stream::connect_plain(&server.address).unwrap();
         last.send(FileSender::push(Push::default()).poll_write(&mut MemorySource::default())).unwrap();
@@ -154,8 +154,8 @@ fn a_refused_caller_takes_no_place() {
     let mut first = Started::begin(&["copy", "--plain", "-", &format!("{url}first")], Stdio::piped());
     let input = first.input();
     server.wait_for("interval");
-    let way = OneWay::begin(&server, 1);
-    let refused = way.connect();
+    let relay = HandshakeRelay::begin(&server, 1);
+    let refused = relay.connect();
     assert!(refused.recv(&mut [0; 100]).unwrap() > 0, "it is told so, and never confirms that it heard it");
     drop(input);
     first.end().succeeds();

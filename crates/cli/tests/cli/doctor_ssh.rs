@@ -27,7 +27,7 @@ fn a_host_of_ssh_is_examined_by_udp_without_a_server_there() {
 }
 
 #[test]
-fn udp_that_vanishes_on_the_way_to_a_host_of_ssh_is_a_problem_with_its_mend() {
+fn udp_that_vanishes_on_the_path_to_a_host_of_ssh_is_a_problem_with_its_mend() {
     let (Some(()), Some(far)) = (can_drop(), Far::new("")) else { return };
     let far = far.after(&format!("{DEV}; {DROP_UDP}"));
     let run = doctor(&far, "--remote-path $F far:");

@@ -38,7 +38,7 @@ fn listener() -> String {
     format!("exec '{PROGRAM}' bench --plain --listen :9000 --interval 0")
 }
 
-/// The command that measures the way there.
+/// The command that measures the forward path.
 fn measure() -> String {
     format!("exec '{PROGRAM}' bench --plain --json --connect $FARHAUL_PEER:9000 --bytes 300kB --interval 0")
 }

@@ -30,7 +30,7 @@ fn silence_is_a_connect_time_out_and_mentions_firewalls() {
 }
 
 #[test]
-fn no_way_to_the_address_is_known_at_once() {
+fn no_route_to_the_address_is_known_at_once() {
     // Class E is not routed by Linux.
     farhaul(&["bench", "--plain", "--connect", "255.255.255.255:9"]).fails(4, &["no route to 255.255.255.255:9"]);
 }

@@ -1,6 +1,7 @@
 //! Bad input and faults: the blast protocols between Farhaul ends, and the dialogues with original programs.
 
 mod blocked;
+mod breakable_relay;
 mod breaks;
 mod full;
 mod scripted;
@@ -10,7 +11,6 @@ mod silence;
 mod sizes;
 mod throttled;
 mod unread;
-mod way;
 
 use std::fs;
 use std::process::Stdio;

@@ -114,7 +114,7 @@ fn a_file_that_the_receiver_found_damaged_fails_at_the_sender_too() {
 }
 
 #[test]
-fn a_file_that_is_damaged_once_on_its_way_arrives_all_the_same() {
+fn a_file_that_is_damaged_once_in_flight_arrives_all_the_same() {
     let scratch = Scratch::new();
     let (here, listener) = (scratch.dir("here"), Listener::plain("127.0.0.1:0").unwrap());
     thread::scope(|scope| {

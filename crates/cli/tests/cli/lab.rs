@@ -201,7 +201,7 @@ fn the_copy_of_a_scenario_runs_with_the_recorded_links_that_it_names() {
     for (file, milliseconds) in recorded.iter().zip(["5\n", "1\n", "1\n2\n"]) {
         fs::write(scratch.at(file), milliseconds).unwrap();
     }
-    // One is named by the scenario, one by a curve and lies elsewhere, one is for the way back.
+    // One is named by the scenario, one by a curve and lies elsewhere, one is for the return path.
     let link = "[link]\ntrace = \"links/slow.trace\"\nrtt = \"20ms\"\nback = { trace = \"back.trace\" }\n";
     let curves =
         "[[curve]]\nname = \"slow\"\n[[curve]]\nname = \"fast\"\nset = { \"link.trace\" = \"../fast.trace\" }\n";

@@ -119,7 +119,7 @@ fn the_rate_of_a_key_is_the_limit_in_either_direction_and_both_sides_name_it() {
 }
 
 #[test]
-fn a_narrow_path_is_the_limit_by_way_of_congestion_control() {
+fn a_narrow_path_is_the_limit_by_congestion_control() {
     let server = Server::begin(&["bench", "--interval", "0"]);
     let (_relay, address) = relay(&server, &["--rate", "20mbit", "--delay", "10ms", "--queue", "bdp"]);
     one_is_limited_by("congestion", |_| measure(&address, &["--bytes", "3MB"]));

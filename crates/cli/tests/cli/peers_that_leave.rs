@@ -35,7 +35,7 @@ fn counts_what_was_done(many: usize, ends: impl FnOnce(&Server, &Reporting)) {
     assert!(told < FILES, "it broke off: {end}");
     assert_eq!((end["files"].as_u64(), end["bytes"].as_u64()), (Some(told), Some(told * SIZE)), "{end}");
     assert_eq!((&end["failed"], &end["verified"]), (&0.into(), &false.into()), "{end}");
-    // A server that lives has counted the same files, or one whose confirmation was on its way.
+    // A server that lives has counted the same files, or one whose confirmation was in flight.
     if run.code != 8 {
         let there = server.wait_for("end");
         let files = there["files"].as_u64().unwrap();
@@ -61,7 +61,7 @@ struct Copying {
 }
 
 impl Copying {
-    /// By way of `through`, if that is not the server itself.
+    /// Through `through`, if that is not the server itself.
     fn begin(through: impl FnOnce(&Server) -> String) -> Self {
         let scratch = Scratch::new();
         let (file, root) = (scratch.file("file", 60_000_000), scratch.dir("root"));

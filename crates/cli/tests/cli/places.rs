@@ -30,7 +30,7 @@ fn the_content_of_a_whole_root_arrives_in_a_new_directory() {
     let run = farhaul(&["copy", "--plain", &url, &scratch.at("flat")]);
     run.fails(3, &[". was not copied: is a directory", "-r copies directories"]);
     assert!(!Path::new(&scratch.at("flat")).exists());
-    // And the other way: the content of a directory without a name of its own.
+    // And in the other direction: the content of a directory without a name of its own.
     farhaul(&["copy", "--plain", "-r", &scratch.at("fresh/d/.."), &format!("{url}there")]).succeeds();
     assert_eq!(scratch.names("root/there"), ["a", "b", "d"]);
 }

@@ -92,11 +92,11 @@ fn a_controller_does_not_go_with_a_protocol_that_governs_its_rate() {
 #[test]
 fn udp_that_is_blocked_beside_tcp_is_named() {
     let server = Server::begin(&["bench", "--protocol", "tsunami", "--interval", "0"]);
-    // A way to the server for TCP alone.
-    let way = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (address, behind) = (way.local_addr().unwrap().to_string(), server.address.clone());
+    // A relay to the server for TCP alone.
+    let relay = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, behind) = (relay.local_addr().unwrap().to_string(), server.address.clone());
     thread::spawn(move || {
-        for near in way.incoming().map_while(Result::ok) {
+        for near in relay.incoming().map_while(Result::ok) {
             let far = TcpStream::connect(&behind).unwrap();
             for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
                 thread::spawn(move || io::copy(&mut from, &mut to));

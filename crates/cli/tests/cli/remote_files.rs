@@ -281,8 +281,8 @@ fn the_verbs_work_over_ssh_as_the_user_there() {
     let runs = |verb: &str, options: &[&str], paths: &[&str]| {
         let places: Vec<String> = paths.iter().map(|path| format!("far:{path}")).collect();
         let places: Vec<&str> = places.iter().map(String::as_str).collect();
-        let way = ["--ssh", &ssh, "--remote-path", env!("CARGO_BIN_EXE_farhaul")];
-        farhaul_where(&[], &[&[verb], &way[..], options, &places].concat())
+        let ssh_options = ["--ssh", &ssh, "--remote-path", env!("CARGO_BIN_EXE_farhaul")];
+        farhaul_where(&[], &[&[verb], &ssh_options[..], options, &places].concat())
     };
     assert_eq!(text(&runs("ls", &[], &[""])), "f\nlink\n");
     assert!(runs("cat", &[], &["~/link"]).stdout == content, "the user follows links");

@@ -109,7 +109,7 @@ const WITHOUT_SETTINGS: &[&[&str]] = &[
 ];
 
 #[test]
-fn settings_that_cannot_be_read_are_an_error_of_this_machine_with_a_way_to_go_on() {
+fn settings_that_cannot_be_read_are_an_error_of_this_machine_with_a_remedy() {
     let files = Files::new("", "");
     // Nobody can read a directory, not even root.
     for (folder, variable) in [("user", "XDG_CONFIG_HOME"), ("system", "XDG_CONFIG_DIRS")] {
@@ -126,7 +126,7 @@ fn settings_that_cannot_be_read_are_an_error_of_this_machine_with_a_way_to_go_on
         for arguments in WITHOUT_SETTINGS {
             files.run(&[], arguments).succeeds();
         }
-        // The way on that it names.
+        // The remedy that it names.
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = silent.local_addr().unwrap().to_string();
         files

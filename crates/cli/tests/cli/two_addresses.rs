@@ -38,11 +38,11 @@ fn every_protocol_measures_both_ways_at_a_second_address() {
             (Server::begin_as_at(&user.0, "[::]:0", &verb), &[]),
         ];
         for (listener, mode) in listeners {
-            for way in [&[][..], &["--reverse"]] {
+            for direction in [&[][..], &["--reverse"]] {
                 let address = second(&listener.address);
                 let connect = ["--connect", &address, "--bytes", "200kB", "--interval", "0"];
-                let run = farhaul_where(&settings, &[&verb[..], &connect, mode, way].concat());
-                assert_eq!(run.code, 0, "{protocol} {mode:?} {way:?} {}: {}", listener.address, run.stderr);
+                let run = farhaul_where(&settings, &[&verb[..], &connect, mode, direction].concat());
+                assert_eq!(run.code, 0, "{protocol} {mode:?} {direction:?} {}: {}", listener.address, run.stderr);
             }
         }
     }

@@ -118,7 +118,7 @@ fn two_remote_hosts_without_udp_between_them_copy_through_ssh_and_this_is_said()
     assert_eq!(settings(&run)["carrier"], "ssh");
     let end = run.end();
     assert_eq!((end["verified"].as_bool(), end["bytes"].as_u64()), (Some(true), Some(SIZE as u64)), "{end}");
-    assert!(end["rtt_us"]["min"].as_u64() > Some(10_000), "the data took the way by this host: {end}");
+    assert!(end["rtt_us"]["min"].as_u64() > Some(10_000), "the data took the path through this host: {end}");
     assert!(same(&file, &format!("{there}/tree/file")));
     // The other direction, and for people.
     let words = format!("{SOON} --ssh \"$S\" --remote-path $F third:'{there}/tree/file' far:'{there}/back'");

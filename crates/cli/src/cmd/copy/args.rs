@@ -96,10 +96,10 @@ impl CopyArgs {
     }
 
     /// How ssh reaches the remote host, and what the copy does there.
-    pub(crate) fn way(&self) -> Ssh {
-        let mut way = self.ssh.way();
-        way.detach = self.detach;
-        way
+    pub(crate) fn to_ssh(&self) -> Ssh {
+        let mut ssh = self.ssh.to_ssh();
+        ssh.detach = self.detach;
+        ssh
     }
 
     /// Whether the remote end is an original program.

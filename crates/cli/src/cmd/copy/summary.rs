@@ -16,7 +16,7 @@ use crate::output::human::{percent, plural, rate, remedy, time};
 const SLOW: f64 = 5.0;
 /// Factor from which the rate of the data alone is worth a word beside that of the whole time.
 const NOTEWORTHY: f64 = 1.05;
-/// Least bytes whose rate from the first to the last one means something: those of less are on the way together.
+/// Least bytes whose rate from the first to the last one means something: those of less are in flight together.
 const LEAST_FOR_RATE: u64 = 64 << 10;
 
 /// The result in two lines, and a third one about what helps if the copy took long. The rate is that of the whole time. That of the data alone follows where it differs.
@@ -71,7 +71,7 @@ fn amounts(end: &Report) -> (String, String) {
 /// The result of a copy between two other hosts, `from` one to another one.
 pub(super) fn summary_between(output: &Output, report: &Report, (from, to): (&str, &str), is_carried: bool) -> String {
     let style = output.style();
-    let way = if is_carried { "through ssh and this machine" } else { "directly" };
+    let route = if is_carried { "through ssh and this machine" } else { "directly" };
     let (what, besides) = amounts(report);
     format!(
         "{} {what}, {}{besides} in {}: {}\n{}",
@@ -79,7 +79,7 @@ pub(super) fn summary_between(output: &Output, report: &Report, (from, to): (&st
         ByteSize(report.bytes),
         time(Duration::try_from_secs_f64(report.seconds).unwrap_or_default()),
         style.bold(&rate(report.goodput_bps)),
-        style.dim(&format!("from {from} to {to} {way}; {}", report.protection())),
+        style.dim(&format!("from {from} to {to} {route}; {}", report.protection())),
     )
 }
 

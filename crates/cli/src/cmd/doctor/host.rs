@@ -1,4 +1,4 @@
-//! The findings about this machine, in the order of a packet's way: socket, processor, interface, firewall, settings.
+//! The findings about this machine, in the order of a packet's path: socket, processor, interface, firewall, settings.
 
 use super::examined::Examined;
 use super::finding::Finding;

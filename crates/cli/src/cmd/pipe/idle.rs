@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_input_or_data_on_its_way_is_not_idle() {
+    fn an_open_input_or_data_in_flight_is_not_idle() {
         for waits in [false, true] {
             assert_eq!(Quiet { ended: None, waits, ..ENDED }.ends_at(TIMEOUT), None);
             assert_eq!(Quiet { outstanding: true, waits, ..ENDED }.ends_at(TIMEOUT), None);

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::breakable_relay::BreakableRelay;
 use super::scripted::{ask_rbudp, give_rbudp, give_tsunami, receive_sabul};
 use super::silence::wait_for_the_end;
-use super::way::Way;
 use super::{BLASTS, failure, pause};
 use crate::process::{Scratch, Server, farhaul};
 
@@ -31,10 +31,10 @@ fn blocked_udp_is_named_by_every_protocol_in_both_directions() {
             for direction in [&[][..], &["--reverse"]] {
                 scope.spawn(move || {
                     let server = Server::begin(&["bench", "--protocol", protocol, "--interval", "0"]);
-                    let way = Way::of_tcp(&server);
-                    let bench = ["bench", "--plain", "--json", "--protocol", protocol, "--connect", &way.address];
+                    let relay = BreakableRelay::of_tcp(&server);
+                    let bench = ["bench", "--plain", "--json", "--protocol", protocol, "--connect", &relay.address];
                     let run = farhaul(&[&bench[..], &["--bytes", "9MB"], direction].concat());
-                    run.fails(4, &["UDP", &way.address]);
+                    run.fails(4, &["UDP", &relay.address]);
                     let end = run.end();
                     assert_eq!(failure(&end), (Some(4), Some("UDP_BLOCKED")), "{protocol}: {end}");
                     is_named_in_time(&end, protocol);
@@ -52,8 +52,8 @@ fn blocked_udp_of_a_copy_is_named_and_nothing_has_a_name() {
                 let scratch = Scratch::new();
                 let (file, root) = (scratch.file("file", 3_000_000), scratch.dir("root"));
                 let server = Server::begin(&["serve", "--protocol", protocol, "--root", &root]);
-                let way = Way::of_tcp(&server);
-                let url = format!("udt://{}/", way.address);
+                let relay = BreakableRelay::of_tcp(&server);
+                let url = format!("udt://{}/", relay.address);
                 let run = farhaul(&["copy", "--plain", "--json", "--protocol", protocol, &file, &url]);
                 assert_eq!(failure(&run.end()), (Some(4), Some("UDP_BLOCKED")), "{protocol}: {}", run.stderr);
                 is_named_in_time(&run.end(), protocol);

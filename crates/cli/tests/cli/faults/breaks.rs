@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
 
+use super::breakable_relay::{BreakableRelay, resets};
 use super::scripted::{ask_rbudp, give_rbudp};
-use super::way::{Way, resets};
 use super::{BLASTS, Getting, LONG, SLOW, failure, nothing_is_final};
 use crate::process::{Scratch, Server, Started, records};
 
@@ -21,15 +21,15 @@ fn a_blast_whose_channel_breaks_is_lost_at_both_ends_in_both_directions() {
             // The sender keeps the rate.
             let (there, near) = if pulls { (&SLOW[..], &[][..]) } else { (&[][..], &SLOW[..]) };
             let mut server = Server::begin(&[&serve[..], there].concat());
-            let way = Way::of_both(&server);
-            let url = format!("udt://{}/", way.address);
+            let relay = BreakableRelay::of_both(&server);
+            let url = format!("udt://{}/", relay.address);
             let (from, to) = if pulls { (format!("{url}file"), here) } else { (file, url) };
             let copy = ["copy", "--plain", "--json", "--interval", "50ms", "--protocol", protocol, &from, &to];
             let mut copy = Started::begin(&[&copy[..], near].concat(), Stdio::null()).after("interval");
             while copy.record["bytes_total"] == 0 {
                 copy.record = copy.next("interval");
             }
-            way.breaks();
+            relay.breaks();
             let run = copy.end();
             let case = format!("{protocol}, pulls: {pulls}");
             assert_eq!(failure(&run.end()), (Some(8), Some("PEER_LOST")), "{case}: {}", run.stderr);
@@ -42,14 +42,14 @@ fn a_blast_whose_channel_breaks_is_lost_at_both_ends_in_both_directions() {
 
 #[test]
 fn a_tsunami_copy_whose_channel_breaks_is_lost_at_both_ends() {
-    let mut way = None;
+    let mut relay = None;
     let mut getting = Getting::begin("tsunami", &[], |server| {
-        let made = Way::of_tcp(server);
+        let made = BreakableRelay::of_tcp(server);
         let address = made.address.clone();
-        way = Some(made);
+        relay = Some(made);
         address
     });
-    way.unwrap().breaks();
+    relay.unwrap().breaks();
     let run = getting.copy.end();
     assert_eq!(failure(&run.end()), (Some(8), Some("PEER_LOST")), "{}", run.stderr);
     assert!(getting.scratch.names("to").is_empty());
@@ -88,13 +88,13 @@ fn an_rbudp_sender_whose_channel_breaks_is_lost_to_its_receiver() {
 #[test]
 fn a_sabul_stream_whose_channel_breaks_is_doubtful_at_both_ends() {
     let mut sender = Server::begin(&["pipe", "--protocol", "sabul"]);
-    let way = Way::of_tcp(&sender);
-    let connect = ["pipe", "--plain", "--json", "--protocol", "sabul", "--connect", &way.address];
+    let relay = BreakableRelay::of_tcp(&sender);
+    let connect = ["pipe", "--plain", "--json", "--protocol", "sabul", "--connect", &relay.address];
     let mut receiver = Started::begin(&connect, Stdio::null());
     let (mut input, mut output) = (sender.input(), receiver.output());
     input.write_all(&[7; 50_000]).unwrap();
     output.read_exact(&mut [0; 50_000]).unwrap();
-    way.breaks();
+    relay.breaks();
     // The sender still has an input that is open.
     let there = sender.wait_for("end");
     assert_eq!(failure(&there), (Some(8), Some("PEER_LOST")), "{there}");

@@ -1,4 +1,4 @@
-//! A way to a server for TCP, which can break.
+//! A relay of TCP connections to a server, which can break them.
 
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,14 +8,14 @@ use std::thread;
 use crate::limits::{Relay, relay};
 use crate::process::Server;
 
-/// Passes connections on to a server. Datagrams have another way, or none.
-pub(super) struct Way {
+/// Passes connections on to a server. Datagrams take another path, or none.
+pub(super) struct BreakableRelay {
     pub(super) address: String,
     connections: Arc<Mutex<Vec<TcpStream>>>,
     _datagrams: Option<Relay>,
 }
 
-impl Way {
+impl BreakableRelay {
     /// For TCP alone.
     pub(super) fn of_tcp(server: &Server) -> Self {
         Self::at(TcpListener::bind("127.0.0.1:0").unwrap(), server, None)
@@ -44,7 +44,7 @@ impl Way {
                 kept.lock().unwrap().extend([near.try_clone().unwrap(), far.try_clone().unwrap()]);
                 for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
                     thread::spawn(move || {
-                        // A broken way ends without an end in order.
+                        // A broken connection ends without an end in order.
                         if io::copy(&mut from, &mut to).is_ok() {
                             let _ = to.shutdown(Shutdown::Write);
                         }

@@ -1,4 +1,4 @@
-//! Options that a way of running a verb cannot keep. They are refused where they are typed: a cap, a check or a list of keys
+//! Options that a mode of a verb cannot keep. They are refused where they are typed: a cap, a check or a list of keys
 //! without effect is worse than none.
 //!
 //! In the environment and in files they may be meant for other runs, so they are accepted there.
@@ -11,8 +11,8 @@ use crate::exit::Fault;
 use crate::options::ProtocolChoice;
 use crate::values::{Location, Scheme};
 
-/// A way of running some verbs.
-struct Way {
+/// A mode of some verbs, which other options or places select.
+struct Mode {
     verbs: &'static [&'static str],
     is: fn(&ArgMatches) -> bool,
     options: Options,
@@ -23,7 +23,7 @@ struct Way {
 /// Identifiers of options.
 enum Options {
     Lost(&'static [&'static str]),
-    /// Those that similar ways keep, and those of this one. All others are lost, those that are added later as well.
+    /// Those that similar modes keep, and those of this one. All others are lost, those that are added later as well.
     Kept(&'static [&'static str], &'static [&'static str]),
 }
 use Options::{Kept, Lost};
@@ -37,90 +37,90 @@ const ORIGINAL_COPY: &[&str] =
 /// What streams of original programs keep.
 const ORIGINAL_STREAM: &[&str] = &["json", "plain", "protocol", "buffer", "timeout"];
 
-const WAYS: &[Way] = &[
-    Way {
+const MODES: &[Mode] = &[
+    Mode {
         verbs: &["copy"],
         is: |options| has_original(options, Scheme::Tsunami),
         options: Kept(ORIGINAL_COPY, &["rate", "mtu"]),
         why: "has no effect on a copy from an original Tsunami server, which only gives its files",
     },
-    Way {
+    Mode {
         verbs: &["copy"],
         is: |options| has_original(options, Scheme::Rbudp),
         options: Kept(ORIGINAL_COPY, &["buffer"]),
         why: "has no effect on a copy from an original RBUDP sender, which only gives its file, at its own rate",
     },
     // An original sender has no ear for a cap.
-    Way {
+    Mode {
         verbs: &["pipe"],
         is: |options| speaks(options, "sabul") && is_typed(options, "connect"),
         options: Kept(ORIGINAL_STREAM, &["connect", "connect_timeout"]),
         why: "has no effect on a stream from a SABUL sender: its law and its rate are settings of the sender, the other side",
     },
-    Way {
+    Mode {
         verbs: &["pipe"],
         is: |options| speaks(options, "sabul") && is_typed(options, "listen"),
         options: Kept(ORIGINAL_STREAM, &["listen", "rate"]),
         why: "has no effect on a stream to a SABUL receiver, whose rules govern it",
     },
-    Way {
+    Mode {
         verbs: &["serve", "pipe", "bench", "copy", "ls", "cat", "rm", "mv", "mkdir"],
         is: |options| options.get_flag("plain"),
         options: Lost(&["key", "cipher", "host_key", "host_key_policy", "authorized_keys", "any_client"]),
         why: "has no effect with --plain, which neither encrypts nor knows anybody by a key: leave out one of them",
     },
-    Way {
+    Mode {
         verbs: LISTENING,
         is: |options| is_typed(options, "connect") && !has_flag(options, "rendezvous"),
         options: Lost(&["authorized_keys", "any_client"]),
         why: "is for the side that listens: --host-key names the key of the one that it connects to",
     },
-    Way {
+    Mode {
         verbs: LISTENING,
         is: |options| is_typed(options, "listen") && !is_typed(options, "connect"),
         options: Lost(&["host_key", "host_key_policy", "connect_timeout"]),
         why: "is for the side that connects",
     },
-    Way {
+    Mode {
         verbs: &["bench"],
         is: |options| options.get_flag("reverse"),
         options: Lost(&["rate", "controller"]),
         why: "is a setting of the sender, which is the other side here: give it to `farhaul bench --listen` there",
     },
     // Only the sender of a copy has a law. It may ask a receiver of Farhaul for its cap, and no original one.
-    Way {
+    Mode {
         verbs: &["copy"],
         is: |options| scheme(options).as_deref() == Some("udt"),
         options: Lost(&["controller"]),
         why: "is a setting of the sender, which is the other side here: give it to `farhaul serve` there",
     },
-    Way {
+    Mode {
         verbs: &["copy", "serve", "pipe", "bench", "ls", "cat", "rm", "mv", "mkdir"],
         is: |options| choice(options).is_some_and(|choice| choice.protocol.entry().controller.is_none()),
         options: Lost(&["controller", "background"]),
         why: "does not go with the protocol '{protocol}', whose own rules govern the rate",
     },
-    Way {
+    Mode {
         verbs: &["doctor"],
         is: |options| options.get_one("host").is_none_or(|host| !matches!(host, Examinee::OverSsh { .. })),
         options: Lost(OF_SSH),
         why: "is for `farhaul doctor HOST:`, with nothing behind the colon",
     },
     // It prints nothing but what the command does, and ssh identifies both sides.
-    Way {
+    Mode {
         verbs: &["rsh"],
         is: |_| true,
         options: Lost(&["json", "trace", "key"]),
         why: "has no effect in a command over SSH",
     },
-    Way {
+    Mode {
         verbs: &["copy"],
         is: |options| is_over_ssh(options),
         options: Lost(KEYS),
         why: "is for copies with a server: over SSH, ssh identifies both sides, and the copy makes keys of its own; -i FILE \
               names a key for ssh",
     },
-    Way {
+    Mode {
         verbs: &["copy"],
         is: |options| !is_over_ssh(options),
         options: Lost(OF_COPIES_OVER_SSH),
@@ -139,10 +139,10 @@ pub(crate) fn check(matches: &ArgMatches, command: &Command) -> Result<(), Fault
         let all = command.find_subcommand(verb).into_iter().flat_map(Command::get_arguments);
         all.filter(|arg| is_typed(options, arg.get_id().as_str()))
     };
-    for way in WAYS.iter().filter(|way| way.verbs.contains(&verb) && (way.is)(options)) {
-        if let Some(option) = typed().find(|arg| way.options.lose(arg.get_id().as_str())) {
+    for mode in MODES.iter().filter(|mode| mode.verbs.contains(&verb) && (mode.is)(options)) {
+        if let Some(option) = typed().find(|arg| mode.options.lose(arg.get_id().as_str())) {
             let protocol = choice(options).map_or("", |choice| choice.protocol.entry().name);
-            return Err(Fault::usage(format!("{} {}", name(option), way.why.replace("{protocol}", protocol))));
+            return Err(Fault::usage(format!("{} {}", name(option), mode.why.replace("{protocol}", protocol))));
         }
     }
     Ok(())
@@ -213,8 +213,8 @@ mod tests {
     #[test]
     fn every_option_of_the_table_is_one_of_its_verb() {
         let command = Cli::command();
-        for way in WAYS {
-            let (ids, more) = match way.options {
+        for mode in MODES {
+            let (ids, more) = match mode.options {
                 Lost(ids) => (ids, &[][..]),
                 Kept(shared, own) => (shared, own),
             };
@@ -223,13 +223,13 @@ mod tests {
                     let verb = command.find_subcommand(verb).unwrap();
                     verb.get_arguments().any(|arg| arg.get_id() == *id)
                 };
-                assert!(way.verbs.iter().any(has), "{id}");
+                assert!(mode.verbs.iter().any(has), "{id}");
             }
         }
     }
 
     #[test]
-    fn an_option_that_a_way_of_running_cannot_keep_is_refused_by_its_name() {
+    fn an_option_that_a_mode_cannot_keep_is_refused_by_its_name() {
         let original = "farhaul copy --plain tsunami://h/x to";
         for (command, option) in [
             // It would not be a dry run.
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_way_of_running_keeps_is_accepted() {
+    fn what_a_mode_keeps_is_accepted() {
         for command in [
             "farhaul copy --plain tsunami://h/x to --rate 5mbit --mtu 1400 --interval 1s --json",
             "farhaul copy --plain rbudp://h/x to --buffer 1MB --timeout 3s -q",
