@@ -41,7 +41,7 @@ pub struct DeliveryEvent {
     pub rtt: Option<Duration>,
     /// Microseconds from the departure of this news by the peer's clock until its arrival by this host's. The clocks began at different
     /// times, so only differences mean something. `None` if the peer does not stamp its counts of arrivals.
-    pub way_back: Option<i32>,
+    pub return_delay: Option<i32>,
     /// The sample of the same packet.
     pub sample: Option<RateSample>,
     /// The longest train that ends with it: packets that left and arrived without a pause, at their rates.

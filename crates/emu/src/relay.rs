@@ -1,7 +1,7 @@
 //! A user-space UDP relay that emulates a path in each direction and needs no special rights.
 //!
 //! A client sends to the relay instead of the server. The relay delays each datagram as the model says, or loses it,
-//! and forwards it. Every client has its own upstream socket, so that answers find their way back.
+//! and forwards it. Every client has its own upstream socket, so that answers reach that client.
 //!
 //! The relay is precise without busy waiting. Arrivals carry the kernel's timestamps, so the time of reading does not
 //! matter. The model computes exact departure times, and only the release waits for the relay. Under load it pauses for

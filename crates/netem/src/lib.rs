@@ -17,7 +17,7 @@
 //! };
 //! let mut path = spec.build::<Vec<u8>>();
 //! path.push(Instant::ZERO, vec![0; 1_500]);
-//! let due = path.next_event().expect("a packet is on its way");
+//! let due = path.next_event().expect("a packet is in flight");
 //! assert_eq!(due - Instant::ZERO, Duration::from_micros(50_012)); // 12 µs to send, 50 ms to travel
 //! assert!(path.pop(due).is_some());
 //! ```

@@ -40,7 +40,7 @@ use crate::transport::{AddressPair, Arrival, Batch, DatagramKind, Transmit, Tran
 pub(crate) struct SharedChannel {
     control: Option<Box<Control>>,
     shaper: Shaper,
-    /// Datagrams of the control stream on their way into packets.
+    /// Datagrams of the control stream that wait to be put into packets.
     batch: Batch,
 }
 
@@ -51,7 +51,7 @@ struct Control {
     ceiling: Ceiling,
 }
 
-/// The way of a control stream to its responder.
+/// The path of a control stream to its responder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlPath {
     /// Plain datagrams to this address.

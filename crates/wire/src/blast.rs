@@ -160,7 +160,7 @@ pub enum Frame<'a> {
         /// When it counted, microseconds since an arbitrary zero.
         clock: u64,
     },
-    /// A datagram of the peer has arrived, so its way is open.
+    /// A datagram of the peer has arrived, so its path is open.
     PathOpen,
     /// Asks for an [`Echo`](Frame::Echo) of the same number.
     Ping(u64),

@@ -42,8 +42,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay that clients reach at `listen` and that forwards to `to`, through `up` on the way there and through
-    /// `down` on the way back. Give the two specifications different seeds, or both directions have the same losses.
+    /// A relay that clients reach at `listen` and that forwards to `to`, through `up` on the forward path and through
+    /// `down` on the return path. Give the two specifications different seeds, or both directions have the same losses.
     ///
     /// # Errors
     /// As [`UdpSocket::bind`].

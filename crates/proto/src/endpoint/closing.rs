@@ -13,7 +13,7 @@ const MAX_SPACING: Duration = Duration::from_secs(1);
 /// [released](crate::Streams::release) its last connection needs to live at most this long.
 pub const LONGEST_CLOSE: Duration = MAX_SPACING.saturating_mul(REPEATS - 1);
 
-/// The way in which this side closes.
+/// How this side closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseKind {
     /// This side closed, and the peer has acknowledged all data: sends a shutdown.

@@ -46,7 +46,7 @@ struct Burst {
 }
 
 impl RateSampler {
-    /// New packets leave while `in_flight` are under way. They weigh `weight` in all.
+    /// New packets leave while `in_flight` others are unacknowledged. They weigh `weight` in all.
     pub(crate) fn on_sent(&mut self, range: SeqRange, weight: f64, in_flight: f64, now: Instant) {
         if in_flight <= 0.0 {
             (self.first_sent_at, self.delivered_at, self.known) = (now, now, (self.delivered, now));
@@ -145,7 +145,7 @@ impl RateSampler {
         self.bursts.shrink_to_fit();
     }
 
-    /// The sender has nothing to send with `in_flight` packets under way.
+    /// The sender has nothing to send with `in_flight` packets unacknowledged.
     pub(crate) fn on_application_limited(&mut self, in_flight: f64) {
         self.application_limited_until = Some((self.delivered + in_flight).max(1.0));
     }

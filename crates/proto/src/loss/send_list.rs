@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_a_repeated_report_may_be_under_way() {
+    fn packets_of_a_repeated_report_may_be_in_flight() {
         let mut list = SendList::new(SeqNo::new(60));
         list.report(range(60, 69));
         assert_eq!(list.unrepaired(), 10);

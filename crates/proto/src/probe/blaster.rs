@@ -17,7 +17,7 @@ use crate::transport::{Batch, Transmit};
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 const QUESTIONS: u32 = 11;
 /// Time from an answer to the question that confirms it. Two equal answers end the point: the first question may have
-/// overtaken datagrams on the way.
+/// overtaken datagrams on the path.
 const CONFIRM: Duration = Duration::from_millis(100);
 /// Most datagrams of one train.
 const TRAIN: u64 = 64;

@@ -14,7 +14,7 @@ use crate::endpoint::closing::{CloseKind, LONGEST_CLOSE};
 use crate::endpoint::protocol::{Established, Output};
 use crate::error::ConnectionLost;
 
-/// Bytes of the stream on their way in one direction. The longest control record, a bitmap of a blast, has less than a tenth.
+/// Bytes of the stream in flight in one direction. The longest control record, a bitmap of a blast, has less than a tenth.
 const STREAM_BUFFER: u64 = 4 << 20;
 
 /// The settings of a carrier. Its stream carries control records, so it needs little memory and the usual rate control.

@@ -50,7 +50,7 @@ pub struct Encapsulated {
     planned: Planned,
     /// A train of datagrams of one size that waits for the next call, because the packets of all did not fit.
     waiting: (usize, Vec<u8>),
-    /// Datagrams of the protocol on their way into packets.
+    /// Datagrams of the protocol that wait to be put into packets.
     batch: Batch,
 }
 

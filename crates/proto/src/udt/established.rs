@@ -289,7 +289,7 @@ impl UdtConnection {
             Control::Custom { kind, body } => {
                 self.notify_controller(now, |congestion, path| congestion.on_custom_message(path, *kind, body));
             }
-            // Handshakes come another way. The arrival of a keep-alive is its only content.
+            // Other code takes handshakes. The arrival of a keep-alive is its only content.
             _ => {}
         }
         Effect::GoOn
@@ -326,7 +326,7 @@ impl UdtConnection {
             Control::Ack2(number).encode(stamp, peer, out);
         } else if let Some(receipt) = self.receiver.poll_receipt(now) {
             // Before the acknowledgement, because the sender forgets acknowledged packets.
-            // The sender tells the way there from the way back by it.
+            // By it the sender tells the delay of the forward path from that of the return path.
             Control::Receipt(receipt).encode(self.stamp(now), peer, out);
         } else if let Some(ack) = self.receiver.poll_ack(now, &self.rtt) {
             Control::Ack(ack).encode(stamp, peer, out);

@@ -437,7 +437,7 @@ impl Sender {
     }
 
     /// Lost packets that the congestion window permits to leave again. Without progress the window does not hold: what it
-    /// counts as under way may be lost.
+    /// counts as in flight may be lost.
     fn repair_room(&self) -> u32 {
         let is_held = self.window_of_outstanding && self.deliveries.is_some() && !self.repairs.is_stalled();
         if is_held { self.congestion_window().saturating_sub(self.outstanding()) } else { u32::MAX }

@@ -17,7 +17,7 @@ const DELAY: Duration = Duration::from_millis(10);
 /// The network's treatment of a datagram.
 type Fate = Box<dyn FnMut(usize, &[u8]) -> bool>;
 
-/// What happens to a datagram under way.
+/// What happens to a datagram in flight.
 type Rewrite = Box<dyn FnMut(&mut [u8])>;
 
 struct Pair {
@@ -26,7 +26,7 @@ struct Pair {
     wire: VecDeque<(Instant, usize, Vec<u8>)>,
     events: [Vec<Event>; 2],
     keep: Fate,
-    /// Changes datagrams under way.
+    /// Changes datagrams in flight.
     rewrite: Option<Rewrite>,
     sent: u64,
 }

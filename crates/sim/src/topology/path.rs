@@ -4,7 +4,7 @@
 //!              up: queue, rate, delay, loss, …
 //!   caller ────────────────────────────────────▶ listener
 //!   10.0.0.1 ◀──────────────────────────────────── 10.0.0.2
-//!              down: the same the other way
+//!              down: the same in the other direction
 //! ```
 
 use core::net::SocketAddr;

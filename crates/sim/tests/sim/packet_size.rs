@@ -104,7 +104,7 @@ fn survives<T: Streams + Channels>(pair: Pair<T>, rtt_millis: u64, [from, to, fo
     let up = path(rtt_millis, Mtu::new(from).then(hole, to));
     let mut run = pair.up(up).down(down).caller(Workload::send(80 << 20)).start();
     assert_eq!(size_at(&mut run, 2_000), from);
-    // What was under way before has arrived.
+    // What was in flight before has arrived.
     run.run_until(after(2_000 + rtt_millis));
     let before = arrived(&run);
     run.run_until(Instant::ZERO + hole + SURVIVED);

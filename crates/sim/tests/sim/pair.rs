@@ -93,7 +93,7 @@ fn the_trace_does_not_depend_on_where_a_run_is_interrupted() {
 }
 
 #[test]
-fn no_buffer_is_made_once_the_largest_flight_was_under_way() {
+fn no_buffer_is_made_once_the_largest_flight_was_sent() {
     let mut run = pair().path(clean()).caller(Workload::send(1 << 21)).start();
     run.run_for(Duration::from_millis(100));
     let made = run.pool().made();

@@ -72,7 +72,7 @@ impl BbrState {
 /// Least time between probes for bandwidth.
 pub(super) const PROBE_WAIT: Duration = Duration::from_secs(2);
 
-/// Where samples of the present probe are in their way.
+/// Which phase of the present probe the arriving samples belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AckPhase {
     Init,

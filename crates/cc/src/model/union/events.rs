@@ -105,7 +105,7 @@ impl Controller for Union {
 
     fn on_delivery(&mut self, path: &Path, delivery: &DeliveryEvent, control: &mut Control) {
         if let Some(rtt) = delivery.rtt {
-            self.queue.take(rtt, delivery.way_back.map(|micros| f64::from(micros) * 1e-6), path);
+            self.queue.take(rtt, delivery.return_delay.map(|micros| f64::from(micros) * 1e-6), path);
         }
         self.delivered.take(delivery);
         // What is recalled grows only as it arrives, so it must be seen to arrive.

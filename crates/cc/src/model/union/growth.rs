@@ -1,4 +1,4 @@
-//! Growth, (1) and (2): of the root of the rate where flows share, and in geometric steps where nothing is in the way.
+//! Growth, (1) and (2): of the root of the rate where flows share, and in geometric steps where nothing holds it back.
 
 use super::constants::*;
 use super::state::Union;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! base     the least RTT of 10 to 20 s
-//! delay    RTT − base, and no more than the way there, RTT − the way back by both clocks, exceeds its own least; without what the path
+//! delay    RTT − base, and no more than the forward delay, RTT − the return delay by both clocks, exceeds its own least; without what the path
 //!          itself delays
 //! q        the least delay of the last two SYN intervals
 //! j        the mean difference of consecutive delays: j ← j + (|delay − delay before| − j)/16
@@ -59,7 +59,7 @@ const JITTER_WEIGHT: f64 = 1.0 / 16.0;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queue {
     base: Extreme,
-    /// The least time of the way there, up to a constant, s.
+    /// The least forward delay, up to a constant, s.
     there: Extreme,
     /// By how much the path itself delays, whatever this flow sends, s.
     of_path: Extreme,
@@ -94,12 +94,12 @@ impl Queue {
         }
     }
 
-    /// Takes in an RTT. The news of it took `way_back` seconds, up to a constant.
-    pub(super) fn take(&mut self, rtt: Duration, way_back: Option<f64>, path: &Path) {
+    /// Takes in an RTT. The news of it took `return_delay` seconds, up to a constant.
+    pub(super) fn take(&mut self, rtt: Duration, return_delay: Option<f64>, path: &Path) {
         let rtt = rtt.as_secs_f64();
         self.base.take(path.now, MEMORY, rtt);
         let mut delay = (rtt - self.base.get()).max(0.0);
-        if let Some(back) = way_back {
+        if let Some(back) = return_delay {
             // Clocks that drift apart, or a peer that lies, cannot show more queue than the RTT has.
             let there = rtt - back;
             self.there.take(path.now, MEMORY, there);
@@ -164,7 +164,7 @@ impl Queue {
 /// Packets of a count: one more or less is below the share by which rates may differ and agree.
 pub(super) const COUNT: f64 = 16.0;
 
-/// Arrivals by count. The transport has no samples of a pace below one packet per RTT: no two packets are under way together.
+/// Arrivals by count. The transport has no samples of a pace below one packet per RTT: no two packets are in flight together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Count {
     since: Option<Instant>,

@@ -23,7 +23,7 @@ const PROBING: f64 = 2.0;
 /// Queue, as a share of the base RTT, that ends start-up where no train was seen.
 const QUEUE: f64 = 0.5;
 
-/// Start-up under way.
+/// The state of start-up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StartUp {
     /// C by the last train, packets/s.
@@ -58,7 +58,7 @@ impl StartUp {
         Some(rate.packets_per_second())
     }
 
-    /// What trains that were under way when start-up ended go on to show: C, if it changed.
+    /// What trains that were in flight when start-up ended go on to show: C, if it changed.
     pub(super) fn refine(&mut self, train: &DeliverySample) -> Option<f64> {
         let before = self.capacity();
         self.learn(train);

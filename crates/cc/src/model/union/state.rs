@@ -32,7 +32,7 @@ pub(crate) struct Union {
     pub(super) rate: f64,
     /// What an earlier connection has found, until the first RTT tells whether it holds.
     pub(super) known: Option<KnownPath>,
-    /// Start-up's trains under way after its end.
+    /// Start-up's trains in flight after its end.
     pub(super) refining: Option<(StartUp, Instant)>,
     pub(super) queue: Queue,
     pub(super) losses: Losses,
@@ -86,7 +86,7 @@ impl Union {
     }
 }
 
-/// Growth under way, or the last one.
+/// The present growth, or the last one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Growing {
     /// When it began, and x then, packets/s.
@@ -96,7 +96,7 @@ pub(super) struct Growing {
     pub(super) held_until: Instant,
 }
 
-/// A drain under way.
+/// The present drain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drain {
     /// When its present loop began, and how many went before.

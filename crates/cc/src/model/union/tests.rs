@@ -383,7 +383,7 @@ fn packets_that_follow_each_other_differ_by_jitter_and_not_by_a_queue() {
 }
 
 #[test]
-fn a_queue_on_the_way_back_is_none_of_this_flow() {
+fn a_queue_on_the_return_path_is_none_of_this_flow() {
     // Clocks of which the peer's is 3 s ahead and loses 100 µs/s, queues of 20 ms there and back, and a peer that claims more.
     let delay = |there: u64, back: u64, claims: f64| {
         let (mut queue, mut path) = (Queue::new(), Path { now: Instant::ZERO, ..Path::default() });
@@ -391,8 +391,8 @@ fn a_queue_on_the_way_back_is_none_of_this_flow() {
             path.now = Instant::ZERO + Duration::from_millis(millis);
             let (there, back) = if millis > 100 { (there, back) } else { (0, 0) };
             let clocks = -3.0 + 1e-7 * millis as f64;
-            let way_back = 0.02 + back as f64 * 1e-3 + clocks - if millis > 100 { claims } else { 0.0 };
-            queue.take(RTT + Duration::from_millis(there + back), Some(way_back), &path);
+            let return_delay = 0.02 + back as f64 * 1e-3 + clocks - if millis > 100 { claims } else { 0.0 };
+            queue.take(RTT + Duration::from_millis(there + back), Some(return_delay), &path);
         }
         queue.delay() * 1e3
     };
@@ -475,7 +475,7 @@ fn a_recalled_rate_that_arrives_without_a_queue_bounds_nothing() {
 }
 
 #[test]
-fn a_recalled_rate_grows_although_no_two_of_its_packets_are_under_way_together() {
+fn a_recalled_rate_grows_although_no_two_of_its_packets_are_in_flight_together() {
     let mut script = Script::new();
     let rate = PacketRate::new(700.0).to_rate(script.path.mss);
     script.law.recall(KnownPath { rate, rtt: RTT });
@@ -501,7 +501,7 @@ fn a_path_with_another_round_trip_or_a_slower_train_is_not_the_recalled_one() {
 }
 
 #[test]
-fn a_recalled_rate_that_is_lost_gives_way_to_what_arrives() {
+fn a_recalled_rate_that_is_lost_yields_to_what_arrives() {
     let mut script = recalling(40.0);
     (0..12).for_each(|_| {
         script.lose(40);

@@ -37,7 +37,7 @@ struct Run<'a> {
     control: Control,
     path: Path,
     rng: Rng,
-    /// Losses on their way back to the sender: when their report arrives, and which packet.
+    /// Loss reports in flight to the sender: when their report arrives, and which packet.
     reports: VecDeque<(Instant, SeqNo)>,
     /// Arrivals in every interval whose acknowledgement is in flight.
     intervals: VecDeque<u64>,
@@ -103,11 +103,11 @@ impl<'a> Run<'a> {
     /// The acknowledgement of one RTT ago arrives: the exact arrivals of one interval.
     fn end_interval(&mut self) {
         self.intervals.push_back(std::mem::take(&mut self.arrived));
-        let under_way = self.model.rtt.div_duration_f64(SYN_INTERVAL) as usize;
-        if self.intervals.len() <= under_way {
+        let in_flight = self.model.rtt.div_duration_f64(SYN_INTERVAL) as usize;
+        if self.intervals.len() <= in_flight {
             return;
         }
-        let arrived = self.intervals.pop_front().expect("more than none are under way");
+        let arrived = self.intervals.pop_front().expect("more than none are in flight");
         let in_flight: u64 = self.intervals.iter().sum();
         let rate = PacketRate::from_packets_in(arrived, SYN_INTERVAL);
         self.path.arrival_rate = rate;

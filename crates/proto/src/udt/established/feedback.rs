@@ -30,7 +30,7 @@ impl UdtConnection {
         let mut delivery = self.sender.on_receipt(receipt, arrived, self.rtt.least());
         // A peer that does not stamp its receipts leaves the field at zero.
         if let Some(delivery) = delivery.as_mut().filter(|_| sent != Timestamp::ZERO) {
-            delivery.way_back = Some(self.stamp(arrived).value().wrapping_sub(sent.value()).cast_signed());
+            delivery.return_delay = Some(self.stamp(arrived).value().wrapping_sub(sent.value()).cast_signed());
         }
         self.report_delivery(delivery, now);
         if !receipt.prompt {

@@ -16,7 +16,7 @@ use crate::udt::path_mtu::{Change, PathMtu, Sizes};
 const BASE: u32 = 1_280;
 /// The largest packets that are tried. Ethernet frames beyond are rare, and seven such packets fill a train of the kernel.
 const LARGEST: u32 = 9_000;
-/// Replies that wait to be sent. A peer has at most three probes under way.
+/// Replies that wait to be sent. A peer has at most three probes in flight.
 const MAX_REPLIES: usize = 4;
 
 /// Discovery on a connection whose two ends can do it.

@@ -97,7 +97,7 @@ impl Deliveries {
         Self { derived: (!counted).then(|| Derived { top: first, missing: SeqSet::new(first) }), ..Self::default() }
     }
 
-    /// For a connection in mid-transfer, of which `sent` packets from `first` on are under way. The peer does not count.
+    /// For a connection in mid-transfer, of which `sent` packets from `first` on are in flight. The peer does not count.
     fn beginning_at(first: SeqNo, sent: u32) -> Self {
         Self { sent: sent.into(), ..Self::new(first, false) }
     }
@@ -105,11 +105,11 @@ impl Deliveries {
     /// Packets that neither arrived nor are known to be lost, of `in_flight` unacknowledged ones of which `listed` wait for their
     /// retransmission.
     fn outstanding(&self, in_flight: u32, listed: u32) -> u32 {
-        let under_way = self.sent.saturating_sub(self.received).saturating_sub(u64::from(listed));
-        in_flight.min(u32::try_from(under_way).unwrap_or(u32::MAX))
+        let unaccounted = self.sent.saturating_sub(self.received).saturating_sub(u64::from(listed));
+        in_flight.min(u32::try_from(unaccounted).unwrap_or(u32::MAX))
     }
 
-    /// New packets leave while `outstanding` are under way. Each weighs `weight`.
+    /// New packets leave while `outstanding` are in flight. Each weighs `weight`.
     pub(super) fn on_sent(&mut self, range: SeqRange, weight: f64, outstanding: f64, now: Instant) {
         self.sampler.on_sent(range, f64::from(range.len()) * weight, outstanding, now);
         self.sent += u64::from(range.len());

@@ -78,7 +78,7 @@ impl Sender {
             if self.drop_if_expired(seq, now) {
                 continue;
             }
-            // What was retransmitted before waits for an RTT, and counts as under way already.
+            // What was retransmitted before waits for an RTT, and counts as in flight already.
             let allowance = if self.repairs.was_resent(seq) { allowance } else { allowance.min(room) };
             if allowance == 0 {
                 continue;

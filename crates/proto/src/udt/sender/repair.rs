@@ -135,7 +135,7 @@ impl Repairs {
 
     delegate! {
         to self.lost {
-            /// Packets that wait for their first retransmission. Those of a repeated report may be under way.
+            /// Packets that wait for their first retransmission. Those of a repeated report may be in flight.
             pub(super) fn unrepaired(&self) -> u32;
             /// Whether a packet in flight was retransmitted.
             pub(super) fn was_resent(&self, seq: SeqNo) -> bool;

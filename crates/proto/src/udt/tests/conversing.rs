@@ -92,7 +92,7 @@ fn a_controller_that_comes_late_hears_what_was_asked_before_and_only_the_first_o
         true
     });
     pair.run_until(5, |_| sent.load(Ordering::Relaxed) > 10);
-    // What is under way arrives.
+    // What is in flight arrives.
     let arrived = pair.now + Duration::from_secs(1);
     pair.run_until(60, |pair| pair.now >= arrived);
     assert!(pair.ends[1].set_controller(pair.now, listener, Box::new(talking(&heard, false))));

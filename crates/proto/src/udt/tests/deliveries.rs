@@ -109,13 +109,13 @@ fn receipts_show_the_round_trip_without_the_delay_of_acknowledgements() {
 }
 
 #[test]
-fn the_way_back_of_receipts_is_known_up_to_the_offset_of_the_clocks() {
-    let ways: Vec<_> = deliveries(true).iter().map(|delivery| delivery.way_back).collect();
-    let least = ways.iter().min().unwrap().expect("receipts have stamps");
-    let exact = ways.iter().flatten().filter(|way| **way - least < 1_000).count();
-    assert!(exact == ways.len(), "{exact} of {}", ways.len());
+fn the_return_delay_of_receipts_is_known_up_to_the_offset_of_the_clocks() {
+    let delays: Vec<_> = deliveries(true).iter().map(|delivery| delivery.return_delay).collect();
+    let least = delays.iter().min().unwrap().expect("receipts have stamps");
+    let exact = delays.iter().flatten().filter(|delay| **delay - least < 1_000).count();
+    assert!(exact == delays.len(), "{exact} of {}", delays.len());
     assert!(
-        deliveries(false).iter().all(|delivery| delivery.way_back.is_none()),
+        deliveries(false).iter().all(|delivery| delivery.return_delay.is_none()),
         "acknowledgements tell nothing of it"
     );
 }

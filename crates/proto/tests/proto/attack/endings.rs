@@ -95,7 +95,7 @@ fn b1_a_peer_that_left_confirms_nothing_and_is_accepted_after_a_round_trip_and_a
         assert_eq!(round_trip.as_millis() < 30, received, "{round_trip:?}");
         bench.control(&peer, &Control::Shutdown);
         bench.run_millis(soon);
-        assert_eq!(bench.closed(&peer), None, "an answer would be on its way");
+        assert_eq!(bench.closed(&peer), None, "an answer would be in flight");
         bench.run_millis(late - soon);
         assert_eq!(bench.closed(&peer), Some(ConnectionLost::ClosedByPeer));
     }

@@ -69,9 +69,9 @@ fn b7_forged_drop_requests_drop_nothing() {
     });
 }
 
-/// In plain mode, the sender would forget data that is still on its way.
+/// In plain mode, the sender would forget data that is still in flight.
 #[test]
-fn b3_b8_forged_acknowledgements_of_what_is_on_its_way_forget_nothing() {
+fn b3_b8_forged_acknowledgements_of_what_is_in_flight_forget_nothing() {
     assert_nothing_changes(|known| {
         let ack = Control::Ack(Ack::Light { seq: known.seq });
         vec![(CALLER, encode(known.ids[CALLER], &ack))]

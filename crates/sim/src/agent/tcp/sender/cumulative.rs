@@ -108,16 +108,16 @@ impl Cumulative {
             return Some(flight.first);
         }
         let window = cwnd.saturating_add_signed(self.inflation).max(1);
-        let on_its_way = self.next - flight.first;
+        let in_flight = self.next - flight.first;
         if self.next < flight.high {
-            if on_its_way >= window {
+            if in_flight >= window {
                 return None;
             }
         } else {
             //= paper:rfc3042 §2: the first two duplicate acknowledgements permit new segments
             let limited = self.limited_transmit && !self.fast_recovery && self.dup_acks < DUP_THRESHOLD;
             let window = if limited { window.saturating_add(self.dup_acks) } else { window };
-            if on_its_way >= window {
+            if in_flight >= window {
                 return None;
             }
             flight.new_segment()?;

@@ -66,7 +66,7 @@ impl Peer {
 
     /// The time until the timer expires, and the segments sent then.
     fn time_out(&mut self) -> (Duration, Vec<u64>) {
-        let at = self.sender.poll_timeout().expect("data is on its way");
+        let at = self.sender.poll_timeout().expect("data is in flight");
         let waited = at - self.now;
         self.now = at;
         self.sender.handle_timeout(self.now);
