@@ -6,7 +6,7 @@ use farhaul::security::{KeyPair, Pinned, Security};
 use farhaul::{Connection, Endpoint, Listener};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Each side makes its key pair once and keeps it. Only public keys are exchanged, by a way that both trust.
+    // Each side makes its key pair once and keeps it. Only public keys are exchanged, over a channel that both trust.
     let (alice, bob, mallory) = (KeyPair::generate()?, KeyPair::generate()?, KeyPair::generate()?);
     println!("the server is {}", bob.public().fingerprint());
 

@@ -330,7 +330,7 @@ impl Builder {
         self
     }
 
-    /// Names the peer that the endpoint is for, so that it knows the interface on the way there. Default:
+    /// Names the peer that the endpoint is for, so that it knows the interface of the path there. Default:
     /// unknown. Hurricane uses its speed, as a bound of a rate set by hand, and [`probe_mtu`](Builder::probe_mtu) its largest packet.
     pub fn towards(mut self, peer: IpAddr) -> Self {
         self.peer = Some(peer);

@@ -95,7 +95,7 @@ pub enum Owner {
     Request,
     /// This host: its disk, its limits, its permissions.
     Host,
-    /// The way to the other host: routes, firewalls, ssh.
+    /// The path to the other host: routes, firewalls, ssh.
     Network,
     /// The other host, or its program.
     Peer,

@@ -68,7 +68,7 @@ impl Connection {
     /// **This is no half-close**, which is [`Stream::finish_sending`](crate::Stream::finish_sending). Data that the peer has
     /// not sent yet never comes, and the peer's writes fail. If both sides send, one of them must finish only after it has
     /// read the other's last data. If both finish at the same time, one may get [`ConnectionLost::Aborted`]: its data was
-    /// still on its way when the other's close arrived.
+    /// still in flight when the other's close arrived.
     ///
     /// After `finish_sending` and the end of the peer's direction, the connection closes by itself. Then this call waits until
     /// the peer has acknowledged everything.

@@ -21,7 +21,7 @@
 //! | the end of the thread after the last handle | `threads.rs`, `closing.rs` |
 //! | sleeps of the thread to gather datagrams | `receive_coalescing.rs` |
 //! | wake-ups of readers for more than a few packets | `wake_coalescing.rs` |
-//! | datagrams on their way to the socket | `transmit_queue.rs` |
+//! | datagrams that wait for the socket | `transmit_queue.rs` |
 //! | TCP connections of transports with channels | `channels.rs` |
 //! | answers to measured streams | `probes.rs` |
 //!

@@ -171,7 +171,7 @@ impl PathProbe {
     /// Finds the largest packet that passes, up to `most` bytes, in about `time`. `round_trip` is that of the path. `None`
     /// if the far end answers no question of this form.
     ///
-    /// The far end must answer, so a way back for small packets is part of the result. A loss can make it too small.
+    /// The far end must answer, so a return path for small packets is part of the result. A loss can make it too small.
     ///
     /// # Errors
     /// As [`receive`](Self::receive).

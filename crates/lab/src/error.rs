@@ -64,7 +64,7 @@ pub enum LabError {
     /// The experiment cannot run in this world.
     #[error("{reason}")]
     Refused {
-        /// The reason and a way out.
+        /// The reason and a remedy.
         reason: String,
     },
     /// The congestion controller of a flow has failed, so its figures would say nothing.

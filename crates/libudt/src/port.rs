@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_at_all_addresses_has_that_of_the_way_to_its_peer() {
+    fn a_port_at_all_addresses_has_that_of_the_path_to_its_peer() {
         let source = source_towards(([127, 0, 0, 9], 9).into(), ([0, 0, 0, 0], 5).into());
         assert_eq!(source, ([127, 0, 0, 1], 5).into());
     }

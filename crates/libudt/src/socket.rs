@@ -212,7 +212,7 @@ impl Socket {
         }
     }
 
-    /// The address of this side. Once the peer is known, it is that of the way there.
+    /// The address of this side. Once the peer is known, it is that of the path there.
     ///
     /// # Errors
     /// The socket is not bound.

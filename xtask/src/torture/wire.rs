@@ -13,7 +13,7 @@ const IDLE: Duration = Duration::from_millis(50);
 
 /// One direction of the path.
 #[derive(Debug, Default)]
-pub(super) struct Way {
+pub(super) struct Direction {
     is_blocked: AtomicBool,
     /// Bytes that came, also those that were blocked.
     bytes: AtomicU64,
@@ -24,14 +24,14 @@ pub(super) struct Wire {
     /// Where clients reach it.
     pub(super) address: String,
     /// From the client to the server.
-    pub(super) up: Arc<Way>,
+    pub(super) up: Arc<Direction>,
     /// From the server to the client.
-    pub(super) down: Arc<Way>,
+    pub(super) down: Arc<Direction>,
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Way {
+impl Direction {
     pub(super) fn block(&self, is_blocked: bool) {
         self.is_blocked.store(is_blocked, Ordering::Relaxed);
     }
@@ -54,27 +54,28 @@ impl Wire {
         far.connect(server)?;
         [&near, &far].into_iter().try_for_each(|socket| socket.set_read_timeout(Some(IDLE)))?;
         let address = near.local_addr()?.to_string();
-        let (up, down, is_over) = (Arc::<Way>::default(), Arc::<Way>::default(), Arc::<AtomicBool>::default());
+        let (up, down, is_over) =
+            (Arc::<Direction>::default(), Arc::<Direction>::default(), Arc::<AtomicBool>::default());
         let caller = Arc::<Mutex<Option<SocketAddr>>>::default();
-        let (way, over, its) = (Arc::clone(&up), Arc::clone(&is_over), Arc::clone(&caller));
+        let (direction, over, its) = (Arc::clone(&up), Arc::clone(&is_over), Arc::clone(&caller));
         let (from, to) = (near.try_clone()?, far.try_clone()?);
         let there = thread::spawn(move || {
             let mut packet = [0; 65_536];
             while !over.load(Ordering::Relaxed) {
                 let Ok((len, client)) = from.recv_from(&mut packet) else { continue };
                 *its.lock().expect("nothing fails under the lock") = Some(client);
-                if way.carries(len) {
+                if direction.carries(len) {
                     let _ = to.send(&packet[..len]);
                 }
             }
         });
-        let (way, over) = (Arc::clone(&down), Arc::clone(&is_over));
+        let (direction, over) = (Arc::clone(&down), Arc::clone(&is_over));
         let back = thread::spawn(move || {
             let mut packet = [0; 65_536];
             while !over.load(Ordering::Relaxed) {
                 let Ok(len) = far.recv(&mut packet) else { continue };
                 let client = *caller.lock().expect("nothing fails under the lock");
-                if let Some(client) = client.filter(|_| way.carries(len)) {
+                if let Some(client) = client.filter(|_| direction.carries(len)) {
                     let _ = near.send_to(&packet[..len], client);
                 }
             }

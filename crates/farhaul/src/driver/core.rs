@@ -47,7 +47,7 @@ pub(crate) enum DriverThread {
 pub(crate) struct Core<T> {
     /// The sans-IO transport.
     pub(crate) transport: T,
-    /// Datagrams on their way to the socket.
+    /// Datagrams that wait for the socket.
     pub(super) transmit_queue: TransmitQueue,
     /// Requests for channels. `None` if the transport needs none.
     pub(super) channel_requests: Option<RequestQueue>,

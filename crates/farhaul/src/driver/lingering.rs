@@ -1,4 +1,4 @@
-//! Connections that finish in the background: without handles, while their data is still on its way.
+//! Connections that finish in the background: without handles, while their data is still in flight.
 
 use std::collections::VecDeque;
 

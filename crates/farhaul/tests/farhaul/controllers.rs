@@ -1,4 +1,4 @@
-//! Controllers of users on real sockets: switched while data is under way, and wrong ones.
+//! Controllers of users on real sockets: switched while data is in flight, and wrong ones.
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 use std::net::SocketAddr;

@@ -412,7 +412,7 @@ impl Rebinding {
     }
 }
 
-/// Passes `data` through a relay that changes its port twice on the way. Returns what arrived.
+/// Passes `data` through a relay that changes its port twice meanwhile. Returns what arrived.
 fn through_changes(to_server: bool, data: &[u8]) -> Vec<u8> {
     let [alice, bob] = keys();
     let (client, server) = (bind(secure(&alice, AcceptAll)), bind(secure(&bob, AcceptAll)));

@@ -119,7 +119,7 @@ pub(super) fn fall(cell: &mut Sketch) {
     cell.flows = vec![Flow::judged("a")];
     let mean = cell.rate * (2.0 + share) / 3.0;
     cell.goodput_of(mean, 0.90, "≥ 0.90·I of the mean capacity");
-    // A sender sees the fall after one RTT at the earliest. What is on its way by then is lost without its fault.
+    // A sender sees the fall after one RTT at the earliest. What is in flight by then is lost without its fault.
     let more = 0.005 + 2.0 * cell.rtt / cell.time;
     cell.waste(more, " + 0.005 + 2·RTT/T");
 }

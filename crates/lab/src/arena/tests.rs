@@ -53,7 +53,7 @@ fn all_cells_are_scenarios_within_bounds_and_budget() {
         let setup = setup(&cell);
         let seconds = setup.duration.as_secs_f64();
         assert!((0.25..=60.0).contains(&seconds), "{}: {seconds}", cell.label);
-        // Every other link is the way back.
+        // Every other link is the return path.
         let rates = setup.topology.links.iter().step_by(2);
         let rates = rates.filter_map(|link| link.path.policer.map(|policer| policer.rate).or(link.path.rate));
         let mut packets = 0.0;

@@ -1,7 +1,7 @@
 //! Families of access networks: wifi and mobile links, policers, satellites.
 //!
 //! A link whose rate changes between R and R/k every h seconds carries the mean. After each rise a sender may take two RTTs to
-//! find the higher rate, so 2·RTT/(2·h) of the difference is not asked for. What is on its way when the rate falls, (1 − 1/k)·RTT
+//! find the higher rate, so 2·RTT/(2·h) of the difference is not asked for. What is in flight when the rate falls, (1 − 1/k)·RTT
 //! of R, finds a queue of one BDP. Half of it may be lost.
 
 use super::draw::{self, digits, millis, percent, rounded, seconds};

@@ -118,7 +118,7 @@ fn an_unreachable_host_is_named() {
     let flow = |from: &str, to: &str| format!("{HEAD}{links}[[flow]]\nfrom = '{from}'\nto = '{to}'\n");
     let message = refused(&flow("a", "c"));
     assert!(message.starts_with("8: ") && message.contains("host 'c'") && message.contains("a and b"), "{message}");
-    // The answers find no way back.
+    // The answers find no return path.
     let message = refused(&flow("a", "b"));
     assert!(message.starts_with("8: ") && message.contains("no links lead from b to a"), "{message}");
     assert!(jobs(&flow("a", "b").replace("simplex = true", "")).is_ok());
@@ -241,7 +241,7 @@ fn round_trips_are_exact_to_the_nanosecond() {
 }
 
 #[test]
-fn losses_are_those_of_the_way_there_unless_said_otherwise() {
+fn losses_are_those_of_the_forward_path_unless_said_otherwise() {
     let text = format!("{HEAD}{LINK}loss = 0.01\n[link.back]\nrate = '1mbit'\n{FLOW}");
     let links = jobs(&text).unwrap()[0].setup.topology.links.clone();
     assert!(links[0].path.loss.is_some() && links[1].path.loss.is_none());

@@ -63,7 +63,7 @@ impl Topology {
 
     /// The propagation delay from one node to another and back.
     pub(crate) fn round_trip(&self, graph: &Graph, (from, to): (usize, usize)) -> Option<Duration> {
-        let one_way = |way: Vec<usize>| way.into_iter().map(|link| self.links[link].path.delay).sum::<Duration>();
+        let one_way = |links: Vec<usize>| links.into_iter().map(|link| self.links[link].path.delay).sum::<Duration>();
         Some(one_way(graph.links_between(from, to)?) + one_way(graph.links_between(to, from)?))
     }
 }

@@ -24,7 +24,7 @@ pub enum StreamEnd {
     /// The sender ended the channel in order, but before it could know that all had arrived. Somebody may have stopped it.
     ClosedEarly,
     /// The channel broke when everything that arrived was acknowledged. An original sender that leaves while SYN records
-    /// are on their way to it causes this. So does a network that fails.
+    /// are in flight to it causes this. So does a network that fails.
     Broken,
 }
 

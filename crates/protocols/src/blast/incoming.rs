@@ -29,7 +29,7 @@ pub(super) struct Incoming<R> {
     ended: bool,
 }
 
-/// A part of the stream that came one way.
+/// A part of the stream that came by one path.
 #[derive(Debug)]
 enum Part {
     Inline {

@@ -42,7 +42,7 @@ pub(super) struct Outgoing<S> {
     enough: usize,
 }
 
-/// A part of the stream that went one way.
+/// A part of the stream that went by one path.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     bytes: u64,

@@ -101,7 +101,7 @@ mod tests {
     const START: Instant = Instant::from_nanos(1_000_000_000);
 
     #[test]
-    fn a_way_without_answers_is_blocked_after_three_seconds_of_probes() {
+    fn a_path_without_answers_is_blocked_after_three_seconds_of_probes() {
         let mut path = PathValidation::new(true, START);
         let (mut now, mut probes) = (START, 0);
         while !path.is_blocked(now) {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_way_is_kept_open_and_told_once() {
+    fn an_open_path_is_kept_open_and_told_once() {
         let mut path = PathValidation::new(true, START);
         assert!(path.poll_probe(START) && !path.poll_told());
         path.on_datagram();

@@ -109,7 +109,7 @@ fn a_transfer_ends_though_its_last_datagrams_are_lost() {
     // 100 datagrams and a short one. All from the 91st on are lost, and the first repetitions with them.
     let lost: BTreeSet<u64> = (90..120).collect();
     let outcome = transfer(&fixed(100), Path { lost, ..Path::new(round_trip, 0.0) }, 100 * 1_460 + 7, 1);
-    // The way there, the request of the tail an RTT later, and that of the lost repetitions.
+    // The forward path, the request of the tail an RTT later, and that of the lost repetitions.
     assert!(outcome.time < round_trip * 8, "{:?}", outcome.time);
     assert_eq!(outcome.lost, 30);
 }

@@ -17,7 +17,7 @@ pub struct Horizon {
 struct Restart {
     /// The last block that was missing.
     last: SeqNo,
-    /// The last block that may be on its way.
+    /// The last block that may be in flight.
     on_wire: SeqNo,
 }
 
@@ -49,7 +49,7 @@ impl Horizon {
         }
     }
 
-    /// The server was asked to go back to `first`. `on_wire` blocks may still be on their way.
+    /// The server was asked to go back to `first`. `on_wire` blocks may still be in flight.
     pub fn restart(&mut self, first: SeqNo, on_wire: u32) {
         let last = self.next.minus(1);
         self.restart = Some(Restart { last, on_wire: last.plus(on_wire) });

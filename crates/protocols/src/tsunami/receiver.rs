@@ -16,7 +16,7 @@ use farhaul_proto::stats::Stats;
 const PROMPT_SPACING: Duration = Duration::from_millis(10);
 /// Addition to the RTT before a block is asked for again promptly: two rounds.
 const PROMPT_SLACK: Duration = Duration::from_millis(20);
-/// Blocks on their way when a restart is asked for: those of this time (tsunami-udp 1.1).
+/// Blocks in flight when a restart is asked for: those of this time (tsunami-udp 1.1).
 const ON_WIRE: Duration = Duration::from_millis(500);
 /// Bytes of requests that wait for the channel, beyond which no others are added.
 const MAX_WAITING: usize = MAX_REQUESTS as usize * Request::LEN;

@@ -35,19 +35,19 @@ impl DelayTrend {
         if self.seen < WINDOW {
             return false;
         }
-        let (mut rises, mut way) = (0u32, 0u64);
+        let (mut rises, mut distance) = (0u32, 0u64);
         let at = |index: usize| self.samples[(self.seen + index) % WINDOW];
         for index in 1..WINDOW {
             let (before, after) = (at(index - 1), at(index));
             rises += u32::from(after > before);
-            way += after.abs_diff(before);
+            distance += after.abs_diff(before);
         }
         let (oldest, newest) = (at(0), at(WINDOW - 1));
         if newest <= oldest {
             return false;
         }
         let pct = f64::from(rises) / (WINDOW - 1) as f64;
-        let pdt = (newest - oldest) as f64 / way as f64;
+        let pdt = (newest - oldest) as f64 / distance as f64;
         THRESHOLDS.iter().any(|&(least_pct, least_pdt)| pct > least_pct && pdt > least_pdt)
     }
 }
@@ -94,7 +94,7 @@ mod tests {
             }
             grows(samples)
         };
-        // 10/15 rise: PCT 0.667. Way 100 + 5·down; PDT (100 − 5·down)/(100 + 5·down) is 0.48 at 7 and 0.43 at 8.
+        // 10/15 rise: PCT 0.667. Distance 100 + 5·down; PDT (100 − 5·down)/(100 + 5·down) is 0.48 at 7 and 0.43 at 8.
         assert!(walk(10, 5, 7));
         assert!(!walk(10, 5, 8));
         // 9/15 rise: PCT 0.6 needs PDT > 0.55: (90 − 6·down)/(90 + 6·down) is 0.58 at 4 and 0.5 at 5.

@@ -124,7 +124,7 @@ fn is_near_the_best(protocol: &str, disturbance: &str, seconds: impl Fn(&str, u6
 
 // Slow in each of the four tests below: 11 disturbances, with two fixed rates and the found one, with four seeds. These are 132
 // transfers of 6 MB in virtual time.
-fn finds_its_way(protocol: &str) {
+fn finds_its_rate(protocol: &str) {
     for (disturbance, path) in misleading_paths() {
         is_near_the_best(protocol, disturbance, |protocol, seed| over_path(protocol, &path, seed));
     }
@@ -137,20 +137,20 @@ fn finds_its_way(protocol: &str) {
 
 #[test]
 fn rbudp_finds_the_rate_of_a_path_that_misleads_it() {
-    finds_its_way("rbudp");
+    finds_its_rate("rbudp");
 }
 
 #[test]
 fn hurricane_finds_the_rate_of_a_path_that_misleads_it() {
-    finds_its_way("hurricane");
+    finds_its_rate("hurricane");
 }
 
 #[test]
 fn fobs_finds_the_rate_of_a_path_that_misleads_it() {
-    finds_its_way("fobs");
+    finds_its_rate("fobs");
 }
 
 #[test]
 fn tsunami_finds_the_rate_of_a_path_that_misleads_it() {
-    finds_its_way("tsunami");
+    finds_its_rate("tsunami");
 }

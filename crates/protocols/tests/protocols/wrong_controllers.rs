@@ -215,7 +215,7 @@ impl Carriage {
         Some(warning)
     }
 
-    /// Runs through all that causes callbacks: losses, a message, a warning, an outage of the way back, a silence.
+    /// Runs through all that causes callbacks: losses, a message, a warning, an outage of the return path, a silence.
     fn run(self, callback: &'static str, fault: Fault) -> Simulation<Endpoint> {
         // Two addresses have one plain connection of the protocol of 2004 at a time, so the other one follows.
         let other = if self.protocol == "udt-2004" && !self.is_encrypted { 5_000 } else { 20 };

@@ -23,7 +23,7 @@ const QUEUE: f64 = 0.05;
 /// packets whenever it waits a fifth of a millisecond for a processor.
 const IPERF_BUFFER: u64 = 8 << 20;
 
-/// An emulated path. Both directions are equal, except for loss, which is on the way to the far host.
+/// An emulated path. Both directions are equal, except for loss, which is on the forward path.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Emulated {
     /// Bits per second.

@@ -13,7 +13,7 @@ const WAITING: usize = 64;
 /// The connection of a caller of another program, with all its bytes still to be received.
 pub(crate) type OtherClient = (TcpStream, SocketAddr);
 
-/// The way to the application.
+/// Passes them to the application.
 #[derive(Clone, Debug)]
 pub(super) struct OtherClients(SyncSender<OtherClient>);
 

@@ -102,7 +102,7 @@ fn of_flow(marks: &Marks<'_>, index: usize) -> BTreeMap<Quantity, f64> {
     }
     own.extend(processor(first, last));
     if let Protocol::Measured(_) = flow.protocol {
-        // Of all its datagrams, so that those under way at an edge of the window are not missing.
+        // Of all its datagrams, so that those in flight at an edge of the window are not missing.
         let whole = &marks.at(setup.duration).flows[index];
         let share = missing(whole.sender.totals.packets_sent as f64, &FlowRow::default(), whole);
         own.extend(share.map(|share| (Quantity::Loss, share)));

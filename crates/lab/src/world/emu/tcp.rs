@@ -106,9 +106,9 @@ fn unavailable(name: &str, error: &io::Error, known: &str, is_root: bool) -> Str
         return format!("congestion control '{name}': {error}");
     }
     // Root's request would have loaded it.
-    let way_out =
+    let remedy =
         if is_root { String::new() } else { format!("; as root, `modprobe tcp_{name}` loads it if it is a module") };
-    format!("this kernel has no congestion control '{name}', only {}{way_out}", known.trim())
+    format!("this kernel has no congestion control '{name}', only {}{remedy}", known.trim())
 }
 
 /// The largest window of a flow in bytes of data; `None` if the scenario has none.

@@ -78,7 +78,7 @@ fn flows_at_the_ends_of_a_link_share_its_hosts() {
 }
 
 #[test]
-fn data_that_take_another_way_are_not_counted_at_the_bottleneck() {
+fn data_that_take_another_path_are_not_counted_at_the_bottleneck() {
     let links = "title = 'x'\nduration = '1s'\nbottleneck = 'slow'\n\
                  [[links]]\nname = 'slow'\nfrom = 'a'\nto = 'b'\nrate = '10mbit'\ndelay = '5ms'\n\
                  [[links]]\nname = 'fast'\nfrom = 'b'\nto = 'c'\nrate = '100mbit'\ndelay = '5ms'\n\
@@ -87,7 +87,7 @@ fn data_that_take_another_way_are_not_counted_at_the_bottleneck() {
     let job = job(links);
     let network = Network::of(&job.setup, 1);
     assert_eq!(network.passes_bottleneck, [true, false, false]);
-    assert_eq!(network.hosts.len(), 3, "a host may lie on the way of others");
+    assert_eq!(network.hosts.len(), 3, "a host may lie on the path of others");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::session::testing::content;
 
 const DELAY: Duration = Duration::from_millis(10);
 
-/// Both programs, and what is on its way.
+/// Both programs, and what is in flight.
 struct Pair {
     now: Instant,
     sender: SendingSession,

@@ -154,7 +154,7 @@ fn late_datagrams_of_an_earlier_transfer_are_dropped_between_two() {
     }
     receiver.handle_channel(NOW, &end(0)).unwrap();
     said(&mut receiver, NOW);
-    assert!(takes(&mut receiver, &datagram(0, &[9; 100])), "a copy on its way when the blast was complete");
+    assert!(takes(&mut receiver, &datagram(0, &[9; 100])), "a copy in flight when the blast was complete");
     receiver.handle_channel(NOW, &250_u64.to_be_bytes()).unwrap();
     assert!(!takes(&mut receiver, &datagram(2, &[9; 100])), "the last of this blast has 50 bytes");
     for (index, length) in [(0, 100), (1, 100), (2, 50)] {

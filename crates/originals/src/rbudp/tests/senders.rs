@@ -235,7 +235,7 @@ fn a_packet_that_never_arrives_ends_after_ten_fruitless_rounds() {
 }
 
 #[test]
-fn a_file_above_two_gibibytes_needs_the_way_of_irods() {
+fn a_file_above_two_gibibytes_needs_the_mode_of_irods() {
     let irods = Terms { large_files: LargeFiles::Irods, largest: 1 << 40, ..terms() };
     for (terms, taken) in [(Terms { largest: 1 << 40, ..terms() }, false), (irods, true)] {
         let mut sender = SendingSession::files(NOW, terms).unwrap();

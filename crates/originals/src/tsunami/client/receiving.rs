@@ -1,4 +1,4 @@
-//! One file on its way from a server of the original.
+//! One file that comes from a server of the original.
 
 use farhaul_units::{Duration, Instant, Rate, SeqNo, SeqRange};
 use farhaul_wire::tsunami::{HEADER_LEN, Header, Kind, Request, Sizes};
@@ -9,7 +9,7 @@ use farhaul_protocols::tsunami::error_rate::ErrorRate;
 use farhaul_protocols::tsunami::horizon::Horizon;
 use farhaul_protocols::tsunami::{FIRST_BLOCK, MAX_REQUESTS, REPORT_SPACING, ROUND_BLOCKS};
 
-/// Blocks on their way when a restart is asked for: those of this time at the target rate (tsunami-udp 1.1).
+/// Blocks in flight when a restart is asked for: those of this time at the target rate (tsunami-udp 1.1).
 const ON_WIRE: Duration = Duration::from_millis(500);
 /// The share of the present rate that a window of losses counts with (tsunami-udp 1.1).
 const WINDOW_SHARE: f64 = 0.8;
@@ -43,7 +43,7 @@ pub(super) struct Receiving {
     received: u32,
     horizon: Horizon,
     error_rate: ErrorRate,
-    /// Blocks that may be on their way.
+    /// Blocks that may be in flight.
     on_wire: u32,
     /// Since the last look at what is missing: when it was, and blocks that arrived.
     round: Instant,

@@ -1,4 +1,4 @@
-//! One file on its way to a client of the original.
+//! One file that is sent to a client of the original.
 
 use std::collections::VecDeque;
 

@@ -136,7 +136,7 @@ impl Pair {
         [self.client.fault, self.server.fault]
     }
 
-    /// Lets everything arrive that is on its way.
+    /// Lets everything arrive that is in flight.
     pub(super) fn settle(&mut self) {
         let end = self.now + self.link.delay * 4;
         while self.now < end {

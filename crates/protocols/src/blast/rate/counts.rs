@@ -46,7 +46,7 @@ pub(crate) struct Counts {
     offset: Offset,
 }
 
-/// How far this side's clock is ahead of the receiver's, the way of the fastest feedback included.
+/// How far this side's clock is ahead of the receiver's, the return delay of the fastest feedback included.
 #[derive(Clone, Copy, Debug, Default)]
 struct Offset {
     /// Nanoseconds, of this period and of the one before.

@@ -77,7 +77,7 @@ fn run_control(
             next_feedback = now + Duration::from_millis(10);
             let datagrams = (arrived / PACKET) as u64;
             let bytes = (arrived / 8.0) as u64 - datagrams * 36;
-            // The path and the way back take an RTT together.
+            // The forward and the return path take an RTT together.
             feedbacks.push_back((
                 now + path.round_trip,
                 Feedback { datagrams, bytes, clock: now - Instant::ZERO, ..Feedback::default() },
@@ -148,7 +148,7 @@ fn a_hint_ten_times_too_high_or_too_low_costs_a_few_rtts_at_most() {
 }
 
 /// Seconds until the rate is within a fifth of 300 Mbit/s, if the search stands at `rate`.
-fn way_back(rate: f64, round_trip: Duration) -> f64 {
+fn seconds_to_recover(rate: f64, round_trip: Duration) -> f64 {
     let path = Fluid { capacity: 300e6, round_trip, queue: 600.0, loss: 1e-3, hint: None, change: 1.0, outage: None };
     let mut control = RateControl::new(RateChoice::Auto, None, round_trip);
     control.rate = rate;
@@ -163,10 +163,10 @@ fn way_back(rate: f64, round_trip: Duration) -> f64 {
 }
 
 #[test]
-fn a_search_finds_its_way_back_from_any_rate_within_seconds() {
+fn a_search_recovers_from_any_rate_within_seconds() {
     for millis in [1, 20, 100] {
         for rate in [SLOWEST, 5e5, 5e6, 50e6, 3e9, FASTEST] {
-            let seconds = way_back(rate, Duration::from_millis(millis));
+            let seconds = seconds_to_recover(rate, Duration::from_millis(millis));
             // Eight packets a second leave at the slowest rate, so a first step takes four seconds there.
             assert!(seconds < 10.0, "{seconds} s from {rate} bit/s with an RTT of {millis} ms");
         }

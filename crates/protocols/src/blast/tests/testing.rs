@@ -98,7 +98,7 @@ pub(crate) fn content(bytes: usize) -> Vec<u8> {
     content
 }
 
-/// Two engines, and everything on its way between them.
+/// Two engines, and everything in flight between them.
 pub(crate) struct Wire<P: Protocol> {
     pub(crate) now: Instant,
     pub(crate) sender: P::Sender,
@@ -113,7 +113,7 @@ pub(crate) struct Wire<P: Protocol> {
     queued: VecDeque<Instant>,
     forward: VecDeque<(Instant, Vec<u8>)>,
     backward: VecDeque<(Instant, Vec<u8>)>,
-    /// Counts and delivered bytes on their way to the sender.
+    /// Counts and delivered bytes in flight to the sender.
     feedbacks: VecDeque<(Instant, (Feedback, u64))>,
     next_feedback: Instant,
     counts: Feedback,

@@ -122,7 +122,7 @@ impl StartUp {
 
     fn judge(&mut self, now: Instant, rate: f64, compared: &Comparison) -> Option<f64> {
         self.settled = now;
-        // The last packet may be on its way.
+        // The last packet may be in flight.
         let arrived = compared.arrived + PACKET_BITS / compared.time.as_secs_f64();
         if arrived < KEEPS_UP * compared.least {
             return Some(self.interval * (MARGIN * rate / arrived).clamp(1.0, LARGEST_FALL));

@@ -24,7 +24,7 @@ fn encoded(control: &Control<'_>) -> Vec<u8> {
 }
 
 /// A transfer that has run for a second.
-fn under_way(seed: u64) -> Simulation<Endpoint> {
+fn with_data_in_flight(seed: u64) -> Simulation<Endpoint> {
     let mut run = pair(seed, small_buffers).path(clean_path()).caller(Workload::send_without_end()).start();
     run.run_for(Duration::from_secs(1));
     run
@@ -42,7 +42,7 @@ fn next_number(run: &mut Simulation<Endpoint>) -> SeqNo30 {
     })));
     run.run_for(Duration::from_millis(100));
     run.set_tap(None);
-    seen.get().expect("data is under way").plus(1)
+    seen.get().expect("data is in flight").plus(1)
 }
 
 fn received(run: &Simulation<Endpoint>) -> u64 {
@@ -105,7 +105,7 @@ fn damage_that_no_checksum_catches_neither_panics_nor_hangs() {
 /// Attack B1: an attacker without the connection id cannot end it, not even with the peer's address.
 #[test]
 fn a_close_packet_with_a_guessed_id_is_counted_and_changes_nothing() {
-    let mut run = under_way(1);
+    let mut run = with_data_in_flight(1);
     let end = next_number(&mut run);
     for connection in 0..1_000 {
         let close = encoded(&Control::Close { connection, end, acked: end });
@@ -118,7 +118,7 @@ fn a_close_packet_with_a_guessed_id_is_counted_and_changes_nothing() {
 /// Attacks B2, B5: reports and acknowledgements of packets that were never sent.
 #[test]
 fn packets_never_sent_are_neither_acknowledged_nor_retransmitted() {
-    let mut run = under_way(2);
+    let mut run = with_data_in_flight(2);
     let next = next_number(&mut run);
     let before = stats(&run, CALLER).totals;
     for step in 1..1_000 {
@@ -140,7 +140,7 @@ fn packets_never_sent_are_neither_acknowledged_nor_retransmitted() {
 /// Attack B6: a thousand requests of eight bytes for everything cost one retransmission of each packet per RTT.
 #[test]
 fn a_flood_of_loss_reports_is_no_amplifier() {
-    let mut run = under_way(3);
+    let mut run = with_data_in_flight(3);
     let next = next_number(&mut run);
     let before = stats(&run, CALLER).totals;
     let range = LossRange { first: next.plus(0u32.wrapping_sub(400)), end: next };
@@ -158,7 +158,7 @@ fn a_flood_of_loss_reports_is_no_amplifier() {
 /// Attack B11: a packet far ahead takes no memory and causes no report of a million losses.
 #[test]
 fn packets_far_ahead_take_no_memory() {
-    let mut run = under_way(4);
+    let mut run = with_data_in_flight(4);
     let next = next_number(&mut run);
     let before = stats(&run, LISTENER);
     for step in 0..1_000u32 {
@@ -175,7 +175,7 @@ fn packets_far_ahead_take_no_memory() {
 /// A flood of warnings slows the sender once per RTT, not once per warning.
 #[test]
 fn a_thousand_warnings_at_once_count_as_one() {
-    let mut run = under_way(5);
+    let mut run = with_data_in_flight(5);
     let period = |run: &Simulation<Endpoint>| stats(run, CALLER).send_period.as_micros();
     let before = period(&run);
     for _ in 0..1_000 {
