@@ -130,7 +130,7 @@ impl Mux {
         }
     }
 
-    /// Closes the way out once everything was written.
+    /// Closes the outgoing pipe once everything was written.
     pub fn hang_up(&self) {
         self.0.state().hang_up();
         self.0.work.notify_one();

@@ -18,7 +18,7 @@ pub(super) struct ByNames {
     recursive: bool,
     /// `None` until the peer has sent it.
     names: Option<Arc<NameList>>,
-    /// A directory on the way to names that cannot be passed, why, and how many of these names are reported.
+    /// A parent directory of names that cannot be passed, why, and how many of these names are reported.
     impassable: Option<(RelPath, Failure, usize)>,
 }
 
@@ -81,7 +81,7 @@ impl ByNames {
         self.impassable = Some((path.clone(), failure, 0));
     }
 
-    /// The next name of the list in this part that cannot be sent, because a directory on the way to it cannot be passed.
+    /// The next name of the list in this part that cannot be sent, because a parent directory of it cannot be passed.
     pub(super) fn next_lacking(&mut self, shard: Option<Shard>) -> Option<(ShownPath, Failure)> {
         let (path, failure, reported) = self.impassable.as_mut()?;
         while let Some(name) = self.names.as_ref().and_then(|names| names.name_within(path, *reported)) {
@@ -96,7 +96,7 @@ impl ByNames {
 }
 
 /// Why names below an entry of this kind do not exist.
-pub(super) fn no_way(path: &RelPath, kind: FileType) -> String {
+pub(super) fn why_impassable(path: &RelPath, kind: FileType) -> String {
     match kind {
         FileType::Symlink => format!("{path} is a symbolic link, and those below the source are not followed"),
         FileType::RegularFile => format!("{path} is a file"),

@@ -53,7 +53,7 @@ impl Directory {
         }
     }
 
-    /// The same, one name at a time. As with one call, directories on the way need not be readable.
+    /// The same, one name at a time. As with one call, its parent directories need not be readable.
     fn descend_by_steps(&self, path: &[u8]) -> Result<Self, Errno> {
         let mut at = None;
         let mut names = path.split(|&byte| byte == b'/').peekable();
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn both_ways_down_lead_to_the_same_place_and_neither_follows_a_link() {
-        let scratch = Scratch::new("ways");
+        let scratch = Scratch::new("descent");
         fs::create_dir_all(scratch.0.join("root/a/b/c")).unwrap();
         fs::create_dir(scratch.0.join("outside")).unwrap();
         symlink("../../outside", scratch.0.join("root/a/out")).unwrap();

@@ -73,7 +73,7 @@ impl Identity {
 }
 
 impl Directory {
-    /// Opens the directory at `path`. Links on the way are followed, since the caller named it.
+    /// Opens the directory at `path`. Links in the path are followed, since the caller named it.
     ///
     /// # Errors
     /// There is no such directory, or it is not readable.

@@ -10,7 +10,7 @@ use super::failure::failure;
 
 /// A directory below a root, at any depth, with three descriptors at most.
 ///
-/// A directory in the middle is opened again when the walk returns to it. No link is followed on the way. If another
+/// A directory in the middle is opened again when the walk returns to it. No link in its path is followed. If another
 /// directory is in its place, the entries that belong there fail.
 #[derive(Debug)]
 pub(super) struct DirectoryHandles {

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::directory::Directory;
 use super::temporary::is_temporary;
 
-/// Most matches of one request, those of directories on the way included. More are better copied as a directory.
+/// Most matches of one request, those of parent directories included. More are better copied as a directory.
 const MOST_MATCHES: usize = 100_000;
 /// Most bytes in the names of these matches. With their overhead, a request then takes at most some 50 MB.
 const MOST_BYTES: usize = 16 << 20;
@@ -98,7 +98,7 @@ fn matching(
         let directory = match start.descend(path) {
             Ok(directory) => directory,
             // The start is the user's word. What lies below it may be something else, or belong to somebody else.
-            Err(error) if !path.is_root() && is_no_way(&error) => continue,
+            Err(error) if !path.is_root() && is_impassable(&error) => continue,
             Err(error) => return Err(error),
         };
         let length = path.to_bytes().len();
@@ -133,7 +133,7 @@ fn matching(
 }
 
 /// Whether an entry is no directory that a pattern may pass: a file, a link, one that is gone, or one that is locked.
-pub(super) fn is_no_way(error: &io::Error) -> bool {
+pub(super) fn is_impassable(error: &io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::NOTDIR | Errno::LOOP | Errno::NOENT | Errno::ACCESS | Errno::PERM | Errno::XDEV))
 }

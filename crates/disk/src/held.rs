@@ -3,7 +3,7 @@
 //! A client that may change the directory above could otherwise put another directory, or a link, in the place of the one that
 //! the line means. So nothing looks up the name again, and clients cannot take these directories away, nor those above them.
 //!
-//! | on the way to the directory | rule |
+//! | in the path of the directory | rule |
 //! | --- | --- |
 //! | links outside of the root | followed: the operator made them |
 //! | links below the root | refused: a client may have made them |
@@ -23,7 +23,7 @@ use super::directory::{Directory, Kept, kind};
 
 /// Opens a handle that only names its entry. It needs no right to read it, which a confined thread would not have.
 const NAME_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
-/// Most links on a way: as many as the kernel follows, path_resolution(7).
+/// Most links in a path: as many as the kernel follows, path_resolution(7).
 const MOST_LINKS: usize = 40;
 
 /// Where a path of a client begins: at a directory that is held open. No link is followed below it.
@@ -68,7 +68,7 @@ struct HeldDirectory {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum NotHeld {
     System(Errno),
-    /// A link below the root is on the way.
+    /// A link below the root is in the path.
     Link(RelPath),
     /// It is not below the root.
     Outside,
@@ -91,9 +91,9 @@ impl HeldDirectories {
         let mut kept = BTreeSet::new();
         let mut held = BTreeMap::new();
         for path in paths {
-            let found = find(&self.root, path).map(|way| {
-                kept.extend(way.iter().map(|(_, directory)| directory.identity()));
-                HeldDirectory::at_end_of(&self.root, way)
+            let found = find(&self.root, path).map(|chain| {
+                kept.extend(chain.iter().map(|(_, directory)| directory.identity()));
+                HeldDirectory::at_end_of(&self.root, chain)
             });
             held.insert(path.to_owned(), found);
         }
@@ -145,10 +145,10 @@ impl Held {
 }
 
 impl HeldDirectory {
-    fn at_end_of(root: &Arc<Directory>, mut way: Way) -> Self {
-        let at = joined(way.iter().map(|(name, _)| name)).unwrap_or_default();
-        let last = way.pop().map(|(_, directory)| directory);
-        let parent = last.is_some().then(|| way.pop().map_or_else(|| Arc::clone(root), |(_, directory)| directory));
+    fn at_end_of(root: &Arc<Directory>, mut chain: DirectoryChain) -> Self {
+        let at = joined(chain.iter().map(|(name, _)| name)).unwrap_or_default();
+        let last = chain.pop().map(|(_, directory)| directory);
+        let parent = last.is_some().then(|| chain.pop().map_or_else(|| Arc::clone(root), |(_, directory)| directory));
         Self { at, directory: last.unwrap_or_else(|| Arc::clone(root)), parent }
     }
 }
@@ -172,15 +172,15 @@ impl From<Errno> for NotHeld {
     }
 }
 
-/// The directories on a way below the root, with their names. The last one is the end.
-type Way = Vec<(Component, Arc<Directory>)>;
+/// The directories of a path below the root, with their names. The last one is the end.
+type DirectoryChain = Vec<(Component, Arc<Directory>)>;
 
 /// Finds the directory at `path`. A directory above the root, or the root itself, is the root.
-fn find(root: &Arc<Directory>, path: &Path) -> Result<Way, NotHeld> {
+fn find(root: &Arc<Directory>, path: &Path) -> Result<DirectoryChain, NotHeld> {
     let top = || root.opened_below(openat(CWD, "/", NAME_ONLY, Mode::empty())?);
     let mut here = Arc::new(top()?);
-    // The way below the root, once it was reached.
-    let mut way = here.is_same(root).then(Way::new);
+    // The path below the root, once it was reached.
+    let mut chain = here.is_same(root).then(DirectoryChain::new);
     let mut rest: VecDeque<OsString> = VecDeque::new();
     go_before(&mut rest, path);
     let mut links = 0;
@@ -188,8 +188,8 @@ fn find(root: &Arc<Directory>, path: &Path) -> Result<Way, NotHeld> {
         let entry = openat(&here, &name, NAME_ONLY | OFlags::NOFOLLOW, Mode::empty())?;
         match kind(&fstat(&entry)?) {
             FileType::Symlink => {
-                if let Some(way) = way {
-                    return Err(NotHeld::Link(link(&way, &name)));
+                if let Some(chain) = chain {
+                    return Err(NotHeld::Link(link(&chain, &name)));
                 }
                 links += 1;
                 if links > MOST_LINKS {
@@ -204,18 +204,18 @@ fn find(root: &Arc<Directory>, path: &Path) -> Result<Way, NotHeld> {
             FileType::Directory => {
                 here = Arc::new(root.opened_below(entry)?);
                 if here.is_same(root) {
-                    way = Some(Way::new());
-                } else if let Some(way) = &mut way {
+                    chain = Some(DirectoryChain::new());
+                } else if let Some(chain) = &mut chain {
                     let name = Component::new(name.as_bytes()).map_err(|_| Errno::INVAL)?;
-                    way.push((name, Arc::clone(&here)));
+                    chain.push((name, Arc::clone(&here)));
                 }
             }
             _ => return Err(Errno::NOTDIR.into()),
         }
     }
-    match way {
-        Some(way) => Ok(way),
-        None if is_above(&here, root)? => Ok(Way::new()),
+    match chain {
+        Some(chain) => Ok(chain),
+        None if is_above(&here, root)? => Ok(DirectoryChain::new()),
         None => Err(NotHeld::Outside),
     }
 }
@@ -231,9 +231,9 @@ fn go_before(rest: &mut VecDeque<OsString>, path: &Path) {
     }
 }
 
-fn link(way: &Way, name: &OsStr) -> RelPath {
+fn link(chain: &DirectoryChain, name: &OsStr) -> RelPath {
     let name = Component::new(name.as_bytes()).ok();
-    joined(way.iter().map(|(name, _)| name).chain(&name)).unwrap_or_default()
+    joined(chain.iter().map(|(name, _)| name).chain(&name)).unwrap_or_default()
 }
 
 /// Whether `directory` is above `root`.

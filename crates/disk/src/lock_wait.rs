@@ -37,7 +37,7 @@ impl LockWait {
         Self { looks: looks.saturating_add(LOOKS_OF_END), ends: Box::new(ends), older: Box::new(|| false) }
     }
 
-    /// The same with a way to end older sessions of the same copy whose client is dead. It tells whether there are any.
+    /// The same with a function that ends older sessions of the same copy whose client is dead. It tells whether there are any.
     pub fn hurried_by(self, older: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self { older: Box::new(older), ..self }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use farhaul_session::{Component, MAX_DEPTH, MAX_PATH, Pattern, RelPath, own_name};
 
 use super::directory::{Directory, split_last};
-use super::expansion::{Budget, Found, divided, expand, is_no_way};
+use super::expansion::{Budget, Found, divided, expand, is_impassable};
 use super::temporary::is_temporary;
 
 /// An existing entry, by its name in a directory.
@@ -141,7 +141,7 @@ impl RequestedEntry {
             for name in names {
                 let Ok(path) = below.join(name) else { continue };
                 match place(Arc::new(path)).content() {
-                    Err(error) if is_no_way(&error) => {}
+                    Err(error) if is_impassable(&error) => {}
                     content => {
                         all.extend(content?);
                         is_any = true;

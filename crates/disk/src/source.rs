@@ -11,7 +11,7 @@ use farhaul_session::{
 };
 use rustix::fs::{FileType, Stat};
 
-use super::by_names::{ByNames, no_way};
+use super::by_names::{ByNames, why_impassable};
 use super::directory::{Directory, kind, mtime, now, stamp_now};
 use super::directory_handles::DirectoryHandles;
 use super::failure::{failure, io_failure};
@@ -127,7 +127,7 @@ impl DiskSource {
         Selection::beneath(root, paths, Wording::Literal, recursive).map(Self::of)
     }
 
-    /// These names in the directory `base`, and the directories on the way to them. With `recursive`, also the content of
+    /// These names in the directory `base`, and their parent directories. With `recursive`, also the content of
     /// directories among them. A name that does not exist is reported.
     ///
     /// # Errors
@@ -232,7 +232,7 @@ impl DiskSource {
             return Ok(None);
         }
         if let Some(by_names) = self.by_names.as_mut().filter(|_| kind(&stat) != FileType::Directory) {
-            let failure = Failure::new(FailCode::NotFound, no_way(path, kind(&stat)));
+            let failure = Failure::new(FailCode::NotFound, why_impassable(path, kind(&stat)));
             by_names.cannot_pass(path, failure);
             if by_names.place_of(path) == Listed::Above {
                 return Ok(None);
@@ -288,7 +288,7 @@ impl DiskSource {
         self.shard.is_none_or(|shard| shard.has(path))
     }
 
-    /// The next name of a list that cannot be sent, because the way to it is closed.
+    /// The next name of a list that cannot be sent, because a parent directory of it cannot be passed.
     fn next_lacking(&mut self) -> Option<(ShownPath, Failure)> {
         self.by_names.as_mut()?.next_lacking(self.shard)
     }

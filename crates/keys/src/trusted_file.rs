@@ -1,13 +1,13 @@
 //! Files that say what to do or whom to trust: settings, keys, lists of keys.
 //!
 //! Such a file is opened only if nobody but this user and root can have written or replaced it, which is the rule of OpenSSH for
-//! its own files. The way to it is walked by handles, one name at a time, and through links by their own targets. So the file
+//! its own files. The path to it is walked by handles, one name at a time, and through links by their own targets. So the file
 //! that was checked is the file that is read.
 //!
 //! | checked | rule |
 //! | --- | --- |
-//! | each folder on the way, those of links included | belongs to this user or root, and nobody else may write to it; others may in a sticky one, such as /tmp, where they cannot touch the entries of this user |
-//! | each link on the way | belongs to this user or root |
+//! | each folder of the path, those of links included | belongs to this user or root, and nobody else may write to it; others may in a sticky one, such as /tmp, where they cannot touch the entries of this user |
+//! | each link in the path | belongs to this user or root |
 //! | the open file | belongs to this user or root, and nobody else may write it |
 
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ use crate::error::Error;
 const WRITABLE: u32 = 0o022;
 /// The bit of folders whose entries belong to their owners alone.
 const STICKY: u32 = 0o1000;
-/// Most links on a way: as many as the kernel follows, path_resolution(7).
+/// Most links in a path: as many as the kernel follows, path_resolution(7).
 const MOST_LINKS: usize = 40;
 /// The map of a user namespace in which all users have their own numbers.
 const WHOLE_MAP: [&str; 3] = ["0", "0", "4294967295"];
@@ -81,7 +81,7 @@ pub fn open(path: &Path, says: &str) -> Result<Option<File>, Distrust> {
     }
 }
 
-/// A way from the root to a file.
+/// The walk along a path, from the root to a file.
 struct Walk<'a> {
     /// The folder that was reached.
     here: OwnedFd,

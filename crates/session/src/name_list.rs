@@ -19,7 +19,7 @@ pub const MAX_LISTED_BYTES: usize = 16 << 20;
 const SEPARATOR: u8 = 0;
 
 /// Names of files and directories below the source of a copy. Nothing else takes part, but for what is in these directories, and for
-/// the directories on the way.
+/// their parent directories.
 ///
 /// It takes the bytes of its names, and 8 bytes for each.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub enum Listed {
     Itself,
     /// It is within a directory that the list names.
     Within,
-    /// A directory on the way to names of the list.
+    /// A parent directory of names of the list.
     Above,
     /// It takes no part.
     Outside,

@@ -21,7 +21,7 @@
 //!
 //! **Order.** Requests are served at the same time, and an answer comes when it is complete. So a client that wants an order waits
 //! for the first answer before its second request. A short request goes before all reads, and reads take turns block by block:
-//! a question about one file waits for no more than the bytes of another one that are on their way.
+//! a question about one file waits for no more than the bytes of another one that are in flight.
 //!
 //! **Bounds.** A client has at most [`MAX_REQUESTS`] requests without an answer, and [`MAX_PUTS`] puts among them. A server works on a few of
 //! the long ones at a time, so that a client holds few of its open files. Blocks of both directions stay within the credit of

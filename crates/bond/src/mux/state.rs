@@ -49,7 +49,7 @@ pub(super) struct State {
 /// The end of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
-    /// This side has left it. What was taken is on its way.
+    /// This side has left it. What was taken is still written.
     Left,
     /// This side has given it up.
     GivenUp,

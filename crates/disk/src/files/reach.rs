@@ -88,7 +88,7 @@ type WithHome<'a> = Box<dyn Fn(&[u8]) -> Result<PathBuf, Failure> + 'a>;
 pub enum Reach<'a> {
     /// They are below this root, and lead through no link.
     Beneath(Arc<Directory>),
-    /// They are those of the user of this process. Links on the way are followed, since the user names them.
+    /// They are those of the user of this process. Links in its path are followed, since the user names them.
     Own(WithHome<'a>),
 }
 

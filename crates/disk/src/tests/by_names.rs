@@ -54,7 +54,7 @@ fn tree(test: &str) -> Scratch {
 }
 
 #[test]
-fn listed_names_are_sent_with_the_directories_on_the_way() {
+fn listed_names_are_sent_with_their_parent_directories() {
     let (scratch, rules) = (tree("by-names"), Rules::default());
     let names = ["lone", "b/c/z", "a", "b-c"];
     assert_eq!(selected(&scratch, &names, true, &rules), ["a/", "a/x", "a/y", "b/", "b/c/", "b/c/z", "b-c", "lone"]);

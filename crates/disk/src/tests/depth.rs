@@ -4,7 +4,7 @@ use super::*;
 
 /// Nested directories, many more than the descriptors that a side may hold.
 const DEPTH: usize = 120;
-/// Most descriptors of one side of a copy: its root, the innermost directory, a file, and two on the way to them.
+/// Most descriptors of one side of a copy: its root, the innermost directory, a file, and two of their parent directories.
 const HELD: usize = 5;
 
 /// A tree of `DEPTH` directories. In each, one file comes before the next directory and one after it.

@@ -88,7 +88,7 @@ fn a_name_with_these_characters_wins_over_the_pattern() {
 fn no_pattern_passes_a_link_and_a_link_that_matches_is_named() {
     let scratch = logs("links");
     scratch.write("outside/secret.gz", b"secret");
-    symlink("../outside", scratch.path("logs/way")).unwrap();
+    symlink("../outside", scratch.path("logs/link")).unwrap();
     symlink("../outside/secret.gz", scratch.path("logs/link.gz")).unwrap();
     symlink("nowhere", scratch.path("logs/dangling.gz")).unwrap();
     assert!(selected(&scratch, &["logs/w*/secret.gz"]).unwrap_err().contains(NOTHING));
@@ -96,7 +96,7 @@ fn no_pattern_passes_a_link_and_a_link_that_matches_is_named() {
     let names = selected(&scratch, &["logs/[dl]*.gz"]).unwrap();
     assert!(names.len() == 2 && names.iter().all(|name| name.contains("symbolic link")), "{names:?}");
     let root = Directory::open(&scratch.path("logs")).unwrap();
-    let served = sent(Selection::beneath(&root, &[rel("way/*")], Wording::Patterns, false));
+    let served = sent(Selection::beneath(&root, &[rel("link/*")], Wording::Patterns, false));
     assert!(served.is_err(), "not even behind a name: {served:?}");
 }
 

@@ -110,7 +110,7 @@ fn a_link_is_followed_and_its_own_folder_and_owner_count() {
 }
 
 #[test]
-fn a_file_that_does_not_exist_is_none_wherever_its_way_ends() {
+fn a_file_that_does_not_exist_is_none_wherever_its_path_ends() {
     let scratch = Scratch::new("missing");
     for path in ["no", "no/such", "folder/deep/file/below"] {
         assert!(open(&scratch.0.join(path), "").unwrap().is_none(), "{path}");

@@ -77,7 +77,7 @@ impl<T> Reassembly<T> {
         Some(bytes)
     }
 
-    /// Counts bytes that were due and came by another way.
+    /// Counts bytes that were due and came by another path.
     ///
     /// # Errors
     /// A block has some of them, or they lie beyond the end.

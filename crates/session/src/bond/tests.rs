@@ -124,7 +124,7 @@ fn blocks_that_do_not_make_a_stream_are_found() {
 }
 
 #[test]
-fn bytes_that_come_by_another_way_count() {
+fn bytes_that_come_by_another_path_count() {
     let mut order = Reassembly::new(0, 100);
     order.insert(50, 10, 'b').unwrap();
     order.advance(30).unwrap();

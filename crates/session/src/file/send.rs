@@ -75,7 +75,7 @@ struct SendState {
     waiting: Unanswered,
     /// Files among them without their first answer.
     unanswered: u64,
-    /// Files that this side gave up before their first answer, which is still on its way.
+    /// Files that this side gave up before their first answer, which is still in flight.
     given_up: BTreeSet<EntryId>,
     /// Whether any file was answered.
     is_heard: bool,
@@ -152,7 +152,7 @@ struct Pending {
     repairs: u8,
 }
 
-/// The way of a file's content.
+/// How far the content of a file is.
 #[derive(Debug)]
 enum Stage {
     Announced,

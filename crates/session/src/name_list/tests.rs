@@ -20,7 +20,7 @@ fn shown(names: impl IntoIterator<Item = impl ToString>) -> Vec<String> {
 }
 
 #[test]
-fn a_list_takes_its_names_what_is_within_them_and_the_way_to_them() {
+fn a_list_takes_its_names_what_is_within_them_and_their_parents() {
     let list = list(&["b/deep/x", "a", "b-c", "a", "b/y"]);
     assert_eq!(list.len(), 4);
     for (text, expected) in [

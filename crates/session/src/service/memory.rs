@@ -81,7 +81,7 @@ impl MemoryFiles {
     }
 
     /// Checks the place of a new entry, and makes its parents.
-    fn make_way(&mut self, path: &RelPath, parents: bool, existing: Existing) -> Result<(), Failure> {
+    fn make_parents(&mut self, path: &RelPath, parents: bool, existing: Existing) -> Result<(), Failure> {
         let (_, above) = path.split_last().ok_or(FailCode::Exists)?;
         let mut at = RelPath::root();
         for name in above {
@@ -185,7 +185,7 @@ impl Files for MemoryFiles {
 
     fn create(&mut self, put: &Put) -> Result<MemoryWriting, Failure> {
         let path = Self::path(&put.place)?;
-        self.make_way(&path, put.parents, put.existing)?;
+        self.make_parents(&path, put.parents, put.existing)?;
         Ok(MemoryWriting { path, put: put.clone(), content: Vec::new() })
     }
 
@@ -199,7 +199,7 @@ impl Files for MemoryFiles {
 
     fn commit(&mut self, file: MemoryWriting, _: &Digest) -> Result<(), Failure> {
         let MemoryWriting { path, put, content } = file;
-        self.make_way(&path, false, put.existing)?;
+        self.make_parents(&path, false, put.existing)?;
         let mtime = put.mtime.unwrap_or_default();
         self.tree.insert(path, MemoryFile { mode: put.mode, mtime, ..MemoryFile::file(content) });
         Ok(())
@@ -210,7 +210,7 @@ impl Files for MemoryFiles {
         if request.parents && self.is_directory(&path) {
             return Ok(false);
         }
-        self.make_way(&path, request.parents, Existing::Keep)?;
+        self.make_parents(&path, request.parents, Existing::Keep)?;
         self.tree.insert(path, MemoryFile::directory());
         Ok(true)
     }
@@ -218,7 +218,7 @@ impl Files for MemoryFiles {
     fn rename(&mut self, places: &Move) -> Result<(), Failure> {
         let (from, to) = (Self::path(&places.from)?, Self::path(&places.to)?);
         self.find(&from)?;
-        self.make_way(&to, places.parents, places.existing)?;
+        self.make_parents(&to, places.parents, places.existing)?;
         let moved: Vec<RelPath> = self.below(&from).cloned().chain([from.clone()]).collect();
         for path in moved {
             let Some(file) = self.tree.remove(&path) else { continue };
@@ -253,7 +253,7 @@ impl Files for MemoryFiles {
             return Err(FailCode::IsDirectory.into());
         }
         self.find(&from)?;
-        self.make_way(&to, places.parents, places.existing)?;
+        self.make_parents(&to, places.parents, places.existing)?;
         Ok(MemoryWork::Copy(from, places.clone()))
     }
 
@@ -274,7 +274,7 @@ impl Files for MemoryFiles {
             MemoryWork::Copy(from, places) => {
                 let file = self.find(from)?.clone();
                 let to = Self::path(&places.to)?;
-                self.make_way(&to, false, places.existing)?;
+                self.make_parents(&to, false, places.existing)?;
                 let written = Written { size: file.content.len() as u64, digest: Some(Digest::of(&file.content)) };
                 self.tree.insert(to, file);
                 Ok(Progressing::Done(Finished::Copied(written)))

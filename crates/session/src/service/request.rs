@@ -132,7 +132,7 @@ pub struct Put {
     pub size: Option<u64>,
     /// What happens to a file of that name. Its permissions stay.
     pub existing: Existing,
-    /// Whether missing directories on the way are made.
+    /// Whether missing parent directories are made.
     pub parents: bool,
     /// Permission bits of a new file, to which the server applies its umask.
     pub mode: u32,
@@ -145,7 +145,7 @@ pub struct Put {
 pub struct MakeDirectory {
     /// Its place.
     pub place: ServicePath,
-    /// Whether missing directories on the way are made, and one that exists is no failure.
+    /// Whether missing parent directories are made, and one that exists is no failure.
     pub parents: bool,
 }
 
@@ -180,7 +180,7 @@ pub struct Move {
     pub to: ServicePath,
     /// What happens to an entry of that name.
     pub existing: Existing,
-    /// Whether missing directories on the way to the new place are made.
+    /// Whether missing parent directories of the new place are made.
     pub parents: bool,
 }
 

@@ -392,7 +392,7 @@ impl RecvState {
         self.answered(store, parent, &entry)
     }
 
-    /// A file without its last answer cannot be kept. Data that is on its way is discarded.
+    /// A file without its last answer cannot be kept. Data in flight is discarded.
     pub(super) fn refuse_pending<S: Store + ?Sized>(
         &mut self,
         store: &mut S,

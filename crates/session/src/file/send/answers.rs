@@ -120,7 +120,7 @@ impl SendState {
                     current.plan.want(&claimed);
                 }
             }
-            // All of it was on its way already.
+            // All of it was in flight already.
             Stage::Sent(_) => {}
             Stage::Wanted(_) => return Err(Violation::UnknownEntry),
         }

@@ -86,7 +86,7 @@ impl SendState {
     }
 
     /// Starts the next file: damaged ones first, then those that are wanted, and at the beginning also those whose answer is
-    /// still on its way.
+    /// still in flight.
     fn next_content<S: Source + ?Sized>(&mut self, source: &mut S) -> bool {
         if let Some((id, chunks)) = self.repairs.pop_front() {
             return self.begin_repair(source, id, chunks);

@@ -108,7 +108,7 @@ impl Plan {
             self.unresolved.pop_front();
         }
         if index < self.sent_before || index >= self.count {
-            // It is on its way already, or the file became shorter.
+            // It is in flight already, or the file became shorter.
             return true;
         }
         match digest.filter(|_| self.resolved.len() < most) {

@@ -26,7 +26,7 @@ fn by_names(names: &[&str], recursive: bool) -> Pull {
 }
 
 #[test]
-fn a_pull_by_names_brings_them_and_the_way_to_them() {
+fn a_pull_by_names_brings_them_and_their_parents() {
     let all = tree(&[
         ("a/", 0),
         ("a/x", 5),

@@ -50,7 +50,7 @@ fn a_source_that_ends_early_or_cannot_be_read_fails_alone() {
 }
 
 #[test]
-fn small_files_that_cannot_be_opened_fail_alone_though_their_answers_are_on_the_way() {
+fn small_files_that_cannot_be_opened_fail_alone_though_their_answers_are_in_flight() {
     let mut source = MemorySource::new(tree(&[("a", 5), ("b", 6), ("c", 2_000_000), ("d", 7)]));
     source.closed = vec![path("a"), path("c"), path("d")];
     let mut store = MemoryStore::default();

@@ -129,7 +129,7 @@ fn run(
 /// The place of damage in the digest of an empty file.
 pub(super) const EMPTY_DIGEST: u64 = u64::MAX;
 
-/// Pushes over a way that damages bytes of content: those at `offset` of the DATA of each file, or [`EMPTY_DIGEST`], so many times.
+/// Pushes over a path that damages bytes of content: those at `offset` of the DATA of each file, or [`EMPTY_DIGEST`], so many times.
 pub(super) fn push_damaged(
     source: &mut MemorySource,
     store: &mut MemoryStore,

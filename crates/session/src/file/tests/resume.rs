@@ -48,7 +48,7 @@ fn a_copy_of_a_changed_source_keeps_the_chunks_that_are_the_same() {
     let mut store = MemoryStore { partial: [(path("big"), before)].into(), ..MemoryStore::default() };
     let seen = copy(&mut MemorySource::new(sent.clone()), &mut store);
     assert_eq!(store.tree, sent);
-    // The first chunk was on its way before the answer.
+    // The first chunk was in flight before the answer.
     assert_eq!((seen.sent, seen.spared), (2 * CHUNK_LEN + 100, 2 * CHUNK_LEN));
 }
 
@@ -276,7 +276,7 @@ fn a_push_says_its_rules() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
 
-    /// Whatever a broken copy left, and whatever is damaged on its way once, the tree arrives.
+    /// Whatever a broken copy left, and whatever is damaged in flight once, the tree arrives.
     #[test]
     fn any_remains_and_any_damage_end_in_the_same_tree(
         sizes in proptest::collection::vec(0usize..3 * CHUNK, 1..4),

@@ -158,7 +158,7 @@ impl End for Receiving {
     }
 }
 
-/// Blocks on their way, with their arrival times.
+/// Blocks in flight, with their arrival times.
 type Flight = VecDeque<(Instant, Vec<u8>)>;
 
 /// Lets one end write everything, and collects its session's events.

@@ -18,7 +18,7 @@ const DIGEST_TURN: usize = 1 << 20;
 /// Most bytes of a page, and so of its answer: the limit of a frame, less the number of the request.
 const MAX_PAGE: usize = MAX_CONTROL - 64;
 
-/// A request on its way to an answer.
+/// A request whose answer is being made.
 pub(super) enum Job<F: Files> {
     /// It fails.
     Fail(Failure),

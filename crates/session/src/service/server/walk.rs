@@ -43,7 +43,7 @@ pub(super) struct Walk {
     listing: Option<Vec<u8>>,
     /// Whether the answer has its record.
     is_named: bool,
-    /// The directories on the way to it, and itself.
+    /// Its parent directories, and itself.
     levels: Vec<Level>,
     waiting: usize,
 }

@@ -11,7 +11,7 @@ use crate::service::limits::FEW_PUTS;
 const LARGE: usize = 8 << 20;
 
 #[test]
-fn a_question_waits_for_the_bytes_that_are_on_their_way_and_not_for_a_long_read() {
+fn a_question_waits_for_the_bytes_in_flight_and_not_for_a_long_read() {
     let mut pair = Pair::new(&[("large", LARGE), ("small", 3)]);
     let large = pair.ask(&read("large", ReadFrom::Start(0), u64::MAX));
     for _ in 0..10 {
@@ -24,7 +24,7 @@ fn a_question_waits_for_the_bytes_that_are_on_their_way_and_not_for_a_long_read(
 }
 
 #[test]
-fn ranges_of_a_mebibyte_are_answered_one_after_the_other_and_a_long_read_gives_way_to_them() {
+fn ranges_of_a_mebibyte_are_answered_one_after_the_other_and_a_long_read_yields_to_them() {
     let mut pair = Pair::new(&[("large", LARGE)]);
     let long = pair.ask(&read("large", ReadFrom::Start(0), u64::MAX));
     let ranges: Vec<_> = (0..4).map(|at| pair.ask(&read("large", ReadFrom::Start(at << 20), 1 << 20))).collect();
