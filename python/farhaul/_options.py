@@ -50,7 +50,7 @@ class ConnectionOptions(TypedDict, total=False):
 
 
 class SshOptions(ConnectionOptions, total=False):
-    """Settings of connections, and the way to hosts that ssh reaches."""
+    """Settings of connections, and of ssh."""
 
     ssh: str | Sequence[str]
     """Command that reaches the remote host. Default: ``ssh``."""

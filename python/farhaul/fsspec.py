@@ -239,15 +239,15 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         """
         if maxdepth is not None and maxdepth < 1:
             raise ValueError("maxdepth must be at least 1")
-        # The directories on the way to the last one, and the names in them that are to be visited.
-        way: list[tuple[str, Any, Any, set[str]]] = []
+        # The last directory behind its parents, and the names in each that are to be visited.
+        ancestors: list[tuple[str, Any, Any, set[str]]] = []
         async for directory in directories(self, self._strip_protocol(path), maxdepth or ALL_LEVELS):
             here = directory.path
-            while way and not is_below(here, way[-1][0]):
-                entered = way.pop()
+            while ancestors and not is_below(here, ancestors[-1][0]):
+                entered = ancestors.pop()
                 if not topdown:
                     yield entered[:3]
-            if way and here.removeprefix(way[-1][0].rstrip("/")).split("/", 2)[1] not in way[-1][3]:
+            if ancestors and here.removeprefix(ancestors[-1][0].rstrip("/")).split("/", 2)[1] not in ancestors[-1][3]:
                 # The caller does not want it.
                 continue
             if directory.error is not None:
@@ -262,9 +262,9 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
             step = (here, dirs, files) if detail else (here, list(dirs), list(files))
             if topdown:
                 yield step
-            way.append((*step, set(step[1])))
-        while way and not topdown:
-            yield way.pop()[:3]
+            ancestors.append((*step, set(step[1])))
+        while ancestors and not topdown:
+            yield ancestors.pop()[:3]
 
     def _leave_out(self, error: OSError, on_error: Any) -> None:
         """Goes on without a directory, or raises."""

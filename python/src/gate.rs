@@ -1,4 +1,4 @@
-//! The way back into the interpreter, which its end closes.
+//! The gate by which threads return to the interpreter, and which its end closes.
 //!
 //! An interpreter that has ended (up to Python 3.13) ends a thread that waits for its lock, by an unwinding that functions of Rust
 //! answer with an abort of the process. So whoever takes the lock, or calls Python on behalf of a function of Rust, passes this gate.

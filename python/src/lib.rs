@@ -14,7 +14,7 @@
 //! | `unclosed` | warnings of objects that are dropped |
 //! | `detached` | values that go without the interpreter's lock |
 //! | `attach` | the interpreter's lock on threads that the interpreter does not know |
-//! | `gate` | the way back into the interpreter, which its end closes |
+//! | `gate` | the return of threads to the interpreter, which its end closes |
 //! | `settings` | keyword arguments of connections |
 //! | `stream`, `buffer` | streams, and the memory of Python's objects |
 //! | `listener`, `messages` | ports to which others connect, and messages with boundaries |

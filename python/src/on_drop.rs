@@ -26,11 +26,11 @@ impl Drop for OnDrop {
         // Behind the end of the interpreter, another thread would not come back from the call.
         attach(|py| {
             let Some(call) = call.take() else { return };
-            let on_its_way = PyErr::take(py);
-            if let Err(error) = call.call1(py, (on_its_way.is_some(),)) {
+            let raised = PyErr::take(py);
+            if let Err(error) = call.call1(py, (raised.is_some(),)) {
                 error.write_unraisable(py, Some(call.bind(py)));
             }
-            if let Some(error) = on_its_way {
+            if let Some(error) = raised {
                 error.restore(py);
             }
         });

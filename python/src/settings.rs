@@ -138,21 +138,21 @@ fn fingerprint(text: &str) -> PyResult<String> {
     Ok(key.fingerprint())
 }
 
-/// The way to hosts that ssh reaches.
+/// The settings of ssh.
 pub(crate) fn ssh(keywords: &Keywords<'_>) -> PyResult<Ssh> {
-    let mut way = Ssh::default();
+    let mut ssh = Ssh::default();
     if let Some(Words(words)) = keywords.take("ssh")? {
-        way.command = words;
+        ssh.command = words;
     }
-    way.port = keywords.take("ssh_port")?;
-    way.identity = keywords.take::<PathBuf>("ssh_identity")?;
-    way.jump = keywords.take("ssh_jump")?;
-    way.options = keywords.take("ssh_options")?.unwrap_or_default();
-    way.remote_path = keywords.take("remote_path")?;
-    way.port_range = keywords.take("port_range")?;
-    way.install = keywords.take::<PathBuf>("install")?;
-    way.no_fallback = keywords.flag("no_fallback")?;
-    Ok(way)
+    ssh.port = keywords.take("ssh_port")?;
+    ssh.identity = keywords.take::<PathBuf>("ssh_identity")?;
+    ssh.jump = keywords.take("ssh_jump")?;
+    ssh.options = keywords.take("ssh_options")?.unwrap_or_default();
+    ssh.remote_path = keywords.take("remote_path")?;
+    ssh.port_range = keywords.take("port_range")?;
+    ssh.install = keywords.take::<PathBuf>("install")?;
+    ssh.no_fallback = keywords.flag("no_fallback")?;
+    Ok(ssh)
 }
 
 /// The error of a word that is none of `known`.

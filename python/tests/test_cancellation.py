@@ -47,7 +47,7 @@ async def within_a_moment(make, random):
 
 @pytest.fixture(params=[persistently, within_a_moment])
 def impatient(request):
-    """A way to call with cancellations."""
+    """A kind of call that can be cancelled."""
     dice = random.Random(7)
     return lambda make: request.param(make, dice)
 

@@ -748,7 +748,7 @@ enum farhaul_result farhaul_watch_check(const struct farhaul_watch *watch,
 // Frees a watch and closes its descriptor. Remove it from an epoll set before.
 void farhaul_watch_free(struct farhaul_watch *watch);
 
-// A new way with the defaults. Null if the process was forked off a user of this library.
+// New settings with the defaults. Null if the process was forked off a user of this library.
 struct farhaul_access *farhaul_access_new(void);
 
 // Frees it. Copies and file services that were made with it keep what they need.

@@ -1,4 +1,4 @@
-//! The way to the remote ends of copies and file services.
+//! How the remote ends of copies and file services are reached.
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
@@ -22,7 +22,7 @@ pub struct FarhaulAccess {
     pub(crate) ssh: Ssh,
 }
 
-/// A new way with the defaults. Null if the process was forked off a user of this library.
+/// New settings with the defaults. Null if the process was forked off a user of this library.
 #[unsafe(no_mangle)]
 pub extern "C" fn farhaul_access_new() -> Option<Box<FarhaulAccess>> {
     border_of(None, || Some(Box::default()))

@@ -57,7 +57,7 @@ pub(crate) fn messages(connection: Option<&FarhaulConnection>) -> Result<&Messag
     }
 }
 
-/// Connects to a peer in one of the ways that a port has.
+/// Connects to a peer by one of the functions that a port has.
 ///
 /// # Safety
 /// `peer` is null or points to a text that ends with NUL and stays unchanged while this function runs.
@@ -66,12 +66,12 @@ unsafe fn connect(
     peer: *const c_char,
     out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
     error: ErrorOut<'_>,
-    way: impl FnOnce(&Endpoint, &str) -> Result<Kind, Fault>,
+    open: impl FnOnce(&Endpoint, &str) -> Result<Kind, Fault>,
 ) -> FarhaulResult {
     give(out, error, || {
         // SAFETY: as this function demands.
         let peer = unsafe { argument::words(peer, "peer") }?;
-        way(&need(endpoint, "endpoint")?.inner, peer).map(FarhaulConnection::of)
+        open(&need(endpoint, "endpoint")?.inner, peer).map(FarhaulConnection::of)
     })
 }
 
@@ -83,9 +83,9 @@ pub unsafe extern "C" fn farhaul_connect(
     out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    let way = |endpoint: &Endpoint, peer: &str| Ok(Kind::Stream(endpoint.connect(peer)?));
+    let open = |endpoint: &Endpoint, peer: &str| Ok(Kind::Stream(endpoint.connect(peer)?));
     // SAFETY: the caller gives texts as documented.
-    unsafe { connect(endpoint, peer, out, error, way) }
+    unsafe { connect(endpoint, peer, out, error, open) }
 }
 
 /// The same for a connection that carries messages.
@@ -96,10 +96,10 @@ pub unsafe extern "C" fn farhaul_connect_for_messages(
     out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    let way =
+    let open =
         |endpoint: &Endpoint, peer: &str| Ok(Kind::Messages(endpoint.connect_with(peer, ConnectOptions::messages())?));
     // SAFETY: the caller gives texts as documented.
-    unsafe { connect(endpoint, peer, out, error, way) }
+    unsafe { connect(endpoint, peer, out, error, open) }
 }
 
 /// Connects with a peer that calls this port at the same time. Neither side listens.
@@ -110,11 +110,11 @@ pub unsafe extern "C" fn farhaul_rendezvous(
     out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    let way = |endpoint: &Endpoint, peer: &str| {
+    let open = |endpoint: &Endpoint, peer: &str| {
         Ok(Kind::Stream(endpoint.connect_with(peer, ConnectOptions::stream().rendezvous())?))
     };
     // SAFETY: the caller gives texts as documented.
-    unsafe { connect(endpoint, peer, out, error, way) }
+    unsafe { connect(endpoint, peer, out, error, open) }
 }
 
 /// Begins to connect and returns at once. A watch tells when the connection exists (`FARHAUL_READY_CONNECTED`) or the attempt has
@@ -126,11 +126,11 @@ pub unsafe extern "C" fn farhaul_begin_connect(
     out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    let way = |endpoint: &Endpoint, peer: &str| {
+    let open = |endpoint: &Endpoint, peer: &str| {
         Ok(Kind::Stream(endpoint.begin_connect(resolve(peer)?, ConnectOptions::stream())?))
     };
     // SAFETY: the caller gives texts as documented.
-    unsafe { connect(endpoint, peer, out, error, way) }
+    unsafe { connect(endpoint, peer, out, error, open) }
 }
 
 /// The same for a connection that carries messages.
@@ -141,11 +141,11 @@ pub unsafe extern "C" fn farhaul_begin_connect_for_messages(
     out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    let way = |endpoint: &Endpoint, peer: &str| {
+    let open = |endpoint: &Endpoint, peer: &str| {
         Ok(Kind::Messages(endpoint.begin_connect(resolve(peer)?, ConnectOptions::messages())?))
     };
     // SAFETY: the caller gives texts as documented.
-    unsafe { connect(endpoint, peer, out, error, way) }
+    unsafe { connect(endpoint, peer, out, error, open) }
 }
 
 /// Waits until the peer has acknowledged everything that was written, and closes the connection. Its success is the proof of

@@ -18,7 +18,7 @@
 //! | `listener`, `connection`, `stream`, `message` | connections, and their bytes and messages |
 //! | `canceller`, `watch`, `stats` | ending calls that wait, readiness for event loops, figures |
 //! | `version` | the version of the library |
-//! | `access` | the way to remote ends of copies and file services |
+//! | `access` | how remote ends of copies and file services are reached |
 //! | `copy`, `event`, `files` | copies with their events, files of another host |
 //!
 //! A parameter that C may pass as a null pointer is an `Option`, so the compiler demands the check. Most functions are safe code

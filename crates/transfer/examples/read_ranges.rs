@@ -20,7 +20,7 @@ fn main() -> Result<(), Error> {
     let files = RemoteFiles::connect(place.host, settings, Ssh::default(), &environment)?;
     let size = files.stat(&place.path)?.size;
     let (began, next, bytes) = (environment.clock.now(), AtomicU64::new(0), AtomicU64::new(0));
-    // Each thread has one range on its way, and all share the connection.
+    // Each thread has one range in flight, and all share the connection.
     thread::scope(|scope| {
         let read = || -> Result<(), Error> {
             loop {

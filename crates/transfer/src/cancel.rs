@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancellation_that_is_on_its_way_can_be_seen() {
+    fn a_cancellation_that_is_coming_can_be_seen() {
         let (cancellation, pending) = (Cancellation::default(), Arc::new(AtomicBool::new(false)));
         let its = Arc::clone(&pending);
         cancellation.foresee(move || its.load(Ordering::Acquire));

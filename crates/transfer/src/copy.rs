@@ -116,7 +116,7 @@ impl CopyJob {
         self
     }
 
-    /// The same with these names in its only source, a directory, and the directories on the way to them, instead of all of it.
+    /// The same with these names in its only source, a directory, and their parent directories, instead of all of it.
     /// Directories among them are copied with their contents only if the copy is recursive. They arrive below the target as they
     /// are below the source.
     ///
@@ -133,7 +133,7 @@ impl CopyJob {
         &self.rules
     }
 
-    /// The same with this way to hosts that ssh reaches.
+    /// The same with these settings of ssh.
     #[must_use]
     pub fn with_ssh(mut self, ssh: Ssh) -> Self {
         self.ssh = ssh;

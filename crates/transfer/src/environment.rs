@@ -10,7 +10,7 @@ use crate::error::{Error, Trouble};
 use crate::event::{Events, Observer};
 use crate::throttle::Throttle;
 
-/// The clock, the cancellation, the throttle, and the way of events to whoever shows them.
+/// The clock, the cancellation, the throttle, and where events go.
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// Counts time.

@@ -119,7 +119,7 @@ impl<F: Fn(&Event<'_>) + Send + Sync> Observer for F {
     }
 }
 
-/// The way of events to an observer. Clones lead to the same one.
+/// Sends events to an observer. Clones send to the same one.
 #[derive(Clone)]
 pub struct Events {
     observer: Arc<dyn Observer>,

@@ -1,8 +1,8 @@
 //! Copies of files and trees between hosts, verified and encrypted, and servers of directories.
 //!
 //! A [`CopyJob`] has two ends: paths of this host, `host:path` over SSH, `udt://host:port/path` below the root of a running server, or
-//! a stream. It prints nothing, reads no arguments and ends no process. An [`Environment`] has the way of its [events](Event) to
-//! whoever shows them, and the [`Cancellation`] that ends it from another thread. It returns a [`Report`], or an [`Error`] with its
+//! a stream. It prints nothing, reads no arguments and ends no process. An [`Environment`] names who gets its
+//! [events](Event), and has the [`Cancellation`] that ends it from another thread. It returns a [`Report`], or an [`Error`] with its
 //! code, whose fault it is, and what to do about it.
 //!
 //! | part | owns |
@@ -12,7 +12,7 @@
 //! | [`DirectoryServer`] | a server of one directory, with the rights of its clients |
 //! | [`Rsh`] | a command on a host that ssh reaches, with its standard streams |
 //! | [`Location`] | the ends of copies in words |
-//! | [`Settings`], [`Ssh`] | settings of connections, the way to hosts that ssh reaches |
+//! | [`Settings`], [`Ssh`] | settings of connections, and of ssh |
 //!
 //! The feature `internal` shows more to the command, C and Python. It is unstable.
 #![cfg_attr(

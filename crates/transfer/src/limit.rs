@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_survive_the_way_to_the_other_side() {
+    fn limits_reach_the_other_side() {
         for limit in Limit::ALL {
             assert_eq!(Limit::of_number(limit.number()), Some(limit));
         }

@@ -25,7 +25,7 @@
 //! | `inbox` | messages of the remote program that wait |
 //! | `child` | the remote program as a child process |
 //! | `process` | the process of ssh: its pipes and its end |
-//! | `reach` | its start, and the way to it |
+//! | `reach` | its start, and the path to it |
 //! | `refusal` | why a remote program does not begin |
 //! | `ssh_monitor` | the loss of ssh, which ends the copy |
 //! | `install` | a copy of this program for the remote host |

@@ -122,7 +122,7 @@ impl Rsh {
         Self { settings, ..self }
     }
 
-    /// The same with this way to its host.
+    /// The same with these settings of ssh.
     #[must_use]
     pub fn over(self, ssh: Ssh) -> Self {
         Self { ssh, ..self }

@@ -98,7 +98,7 @@ class Cluster:
     def prepare(self, source: str, sink: str | None) -> Served | None:
         """Makes keys at both ends, and opens the server of the sink. Nothing that is there already.
 
-        Raises what failed on a worker, or on the way to it.
+        Raises what failed on a worker, or on the path to it.
         """
         ends = {source} | ({sink} if sink is not None else set())
         if new := ends - set(self._keys):

@@ -192,7 +192,7 @@ class Driver:
             served = self._cluster.prepare(source, sink)
         except Error as error:
             return self._is_last(work, error)
-        except Exception as error:  # Whatever a worker or the way to it has. The next look tells whether it is lost.
+        except Exception as error:  # Whatever a worker or the path to it has. The next look tells whether it is lost.
             return self._is_last(work, _lost(f"{source} or {sink} does not answer: {error!r}"))
         load[source] += 1
         if sink is not None:

@@ -102,7 +102,7 @@ impl Source for InputStream {
                 Err(RecvTimeoutError::Timeout) if self.is_wanted() => {}
                 // The driver of the session learns the reason from the connection.
                 Err(RecvTimeoutError::Timeout) => return Ok(Chunk::Pending),
-                // The thread has reported the end of stdin, and `read` answered it with a signal on its way.
+                // The thread has reported the end of stdin, and `read` answered it with a signal that follows.
                 Err(RecvTimeoutError::Disconnected) => return Ok(Chunk::Pending),
             }
         }

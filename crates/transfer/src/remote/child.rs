@@ -28,9 +28,9 @@ use crate::throttle::Change;
 const INSTALL: &str = "or repeat the command with ‹install›, which copies this program there";
 /// Bytes per read.
 const BLOCK: usize = 64 << 10;
-/// Time for the last words of the remote program after the end of its connection. They take another way.
+/// Time for the last words of the remote program after the end of its connection. They take another path.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// Most other messages before the last words: records that were on their way, one each 0.5 s.
+/// Most other messages before the last words: records that were in flight, one each 0.5 s.
 const MOST_BEFORE_LAST: usize = 16;
 
 /// Time for the first message of the remote program once its shell runs. Its first packets follow at once, and 15 s are enough for a

@@ -1,4 +1,4 @@
-//! What a remote program says, on its way to the thread that takes it.
+//! Messages of a remote program that wait for the thread that takes them.
 //!
 //! Few messages wait. A remote program that says more waits in the pipe of ssh, as it does for a slow terminal, so whatever it
 //! says costs this side no memory.

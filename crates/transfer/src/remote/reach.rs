@@ -93,7 +93,7 @@ impl Other {
         Ok(Self { identity, name, is_directory, takes_one, key, addresses, ports, through, local })
     }
 
-    /// Asks the local program for the way through it, because of `blocked`. `None` if it gives none.
+    /// Requests of the local program the path through it, because of `blocked`. `None` if it gives none.
     fn through(&self, blocked: &Error) -> Option<MuxStream> {
         stdout::send(&FromRemote::Blocked(Failed::from(blocked))).ok()?;
         let answer = self.local.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -194,7 +194,7 @@ impl OverSsh<'_> {
         Ok(first)
     }
 
-    /// Begins the stream over whichever way is open first. That through ssh moves to UDP later.
+    /// Begins the stream over whichever path is open first. That through ssh moves to UDP later.
     fn begin(&self, mut far: RemoteProgram, attempt: &Attempt, bonding: Bonding) -> Result<Reached, Error> {
         let answer = attempt.begin()?;
         let early = match answer.recv_timeout(HEAD_START) {

@@ -1,4 +1,4 @@
-//! What ssh, and the remote side through it, say on stderr, on its way to the terminal.
+//! What ssh, and the remote side through it, say on stderr, before the terminal shows it.
 
 use std::convert::Infallible;
 use std::io::{self, BufRead, BufReader, Read};

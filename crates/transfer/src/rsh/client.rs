@@ -21,7 +21,7 @@ use crate::throttle::Throttle;
 
 /// Bytes per read: as many as the library moves at once.
 const BLOCK: usize = 256 << 10;
-/// Time for the remote side to take note that nobody reads the output. It hears of it behind all input that is on its way, which a
+/// Time for the remote side to take note that nobody reads the output. It hears of it behind all input in flight, which a
 /// command that reads nothing blocks.
 pub(super) const UNREAD: Duration = Duration::from_secs(60);
 

@@ -171,7 +171,7 @@ impl Input<'_> {
                 CommandEvent::Bytes(_, bytes) => {
                     let Some(stdin) = &mut self.stdin else { continue };
                     if stdin.write_all(bytes).is_err() {
-                        // The command has closed it. What is on its way is for nobody.
+                        // The command has closed it. What is in flight is for nobody.
                         self.stdin = None;
                         let _ = self.writer.send(CommandFrame::Closed(StandardStream::Input));
                     }
