@@ -160,7 +160,7 @@ impl Commits {
     }
 
     /// Waits until no commit is running.
-    pub(super) fn settle(&self) {
+    pub(super) fn wait_for_all(&self) {
         drop(self.shared.wait_until(|state| state.under_way == 0));
     }
 

@@ -515,8 +515,8 @@ impl Store for DiskStore {
         self.places.scratch()
     }
 
-    fn settle(&mut self) {
-        self.commits.settle();
+    fn finish_commits(&mut self) {
+        self.commits.wait_for_all();
     }
 
     fn conclude(&mut self, ending: Ending) {
@@ -552,9 +552,9 @@ impl Store for DiskStore {
 }
 
 impl Drop for DiskStore {
-    /// Covers a copy whose connection was lost, where nothing called [`settle`](Store::settle).
+    /// Covers a copy whose connection was lost, where nothing called [`finish_commits`](Store::finish_commits).
     fn drop(&mut self) {
-        self.settle();
+        self.finish_commits();
         self.places.leave();
         self.remove_made();
     }

@@ -170,7 +170,7 @@ impl Surplus {
     /// Everything that is removed, counted before the first removal.
     fn plan(&mut self, places: &Places, ends: &Ends, most: u64) -> Result<PlaceStack, Removal> {
         let mut all = PlaceStack::default();
-        self.aliases.settle(places).map_err(|(path, failure)| (ShownPath::from(&path), Err(failure)))?;
+        self.aliases.find_spared(places).map_err(|(path, failure)| (ShownPath::from(&path), Err(failure)))?;
         let unread = |failure| (ShownPath::new(b"."), Err(failure));
         while let Some((parent, name)) = self.found.pop().map_err(unread)? {
             if self.aliases.spare(&parent, &name) {

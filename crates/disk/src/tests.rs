@@ -157,7 +157,7 @@ fn copy(source: &mut DiskSource, store: &mut DiskStore) -> Vec<(String, FailCode
 
 /// Waits for running commits, and returns the failed ones.
 fn failures(store: &mut DiskStore) -> Vec<(EntryId, FailCode)> {
-    store.settle();
+    store.finish_commits();
     let outcomes = std::iter::from_fn(|| store.poll_committed());
     outcomes.filter_map(|(id, outcome)| Some((id, outcome.err()?.code))).collect()
 }

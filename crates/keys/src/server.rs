@@ -60,7 +60,7 @@ pub struct Server {
     policy: HostKeyPolicy,
     expected: Expected,
     /// The key of the first connection. Others must have the same one.
-    settled: OnceLock<PublicKey>,
+    pinned: OnceLock<PublicKey>,
 }
 
 /// The keys that a server may have.
@@ -86,7 +86,7 @@ impl Server {
     }
 
     fn expecting(expected: Expected, name: String, identity: KeyPair, cipher: Cipher) -> Self {
-        Self { identity, cipher, name, policy: HostKeyPolicy::Strict, expected, settled: OnceLock::new() }
+        Self { identity, cipher, name, policy: HostKeyPolicy::Strict, expected, pinned: OnceLock::new() }
     }
 
     /// A server that this user may know.
@@ -113,7 +113,7 @@ impl Server {
 
     /// The protection of a port for connections to this server.
     pub fn security(&self) -> Security {
-        if let Some(key) = self.settled.get() {
+        if let Some(key) = self.pinned.get() {
             return self.security_with(*key);
         }
         Security::new(self.identity.clone(), self.expected.clone()).cipher(self.cipher)
@@ -144,7 +144,7 @@ impl Server {
                     format!("{} does not have the key {wanted}; somebody may be in between", self.name),
                 ));
             }
-            Expected::Known { .. } if self.settled.get().is_some() => {
+            Expected::Known { .. } if self.pinned.get().is_some() => {
                 return Err(Error::new(
                     Code::HostKeyChanged,
                     format!("{} has another key than a moment ago; somebody may be in between", self.name),
@@ -186,7 +186,7 @@ impl Server {
     pub fn remember(&self, events: &impl Notices) {
         let Expected::Known { file: Some(file), host, own } = &self.expected else { return };
         let Some((key, known)) = host.seen() else { return };
-        if self.settled.set(key).is_err() || known != Known::Nothing || key == *own {
+        if self.pinned.set(key).is_err() || known != Known::Nothing || key == *own {
             return;
         }
         match files::append(file, &KnownHosts::line(&self.name, key)) {

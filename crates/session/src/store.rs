@@ -5,7 +5,7 @@
 //! thread and reports it by [`Source::read`]'s [`Chunk::Pending`], [`Store::backlog`], [`Store::poll_known`] and
 //! [`Commit::Pending`].
 //!
-//! A store that waits in [`Store::settle`] works with drivers that ignore this, as long as it delays few commits.
+//! A store that waits in [`Store::finish_commits`] works with drivers that ignore this, as long as it delays few commits.
 //!
 //! | a sender calls | for each |
 //! | --- | --- |
@@ -309,11 +309,11 @@ pub trait Store {
     /// are not finished get their modes, with all rights for their owner; their times stay. An implementation may wait for
     /// the commits here. It may also return at once if its host calls
     /// [`FileReceiver::handle_store`](crate::FileReceiver::handle_store) after progress.
-    fn settle(&mut self) {}
+    fn finish_commits(&mut self) {}
 
     /// The result of a [`Commit::Pending`], or a late failure of a file that was begun.
     ///
-    /// The receiver polls with each input, after [`settle`](Store::settle), and when the driver calls
+    /// The receiver polls with each input, after [`finish_commits`](Store::finish_commits), and when the driver calls
     /// [`FileReceiver::handle_store`](crate::FileReceiver::handle_store) after progress in the background.
     fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {
         None

@@ -36,7 +36,7 @@ struct State {
 }
 
 impl State {
-    fn is_settled(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.lines.is_empty() && self.left_out == 0 && !self.is_writing
     }
 }
@@ -88,7 +88,7 @@ impl WaitingLines {
 
     /// Waits until all lines are written, but no longer than this, and not again for a reader that has not taken them.
     pub(super) fn wait_until_written(&self, longest: Duration) {
-        let waits = |state: &mut State| !state.is_settled() && !state.is_given_up;
+        let waits = |state: &mut State| !state.is_idle() && !state.is_given_up;
         let waited = self.written.wait_timeout_while(self.state(), longest, waits);
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         state.is_given_up |= timeout.timed_out();

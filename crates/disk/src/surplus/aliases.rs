@@ -48,7 +48,7 @@ impl Aliases {
     ///
     /// # Errors
     /// One of them cannot be told from those that the source lacks.
-    pub(super) fn settle(&mut self, places: &Places) -> Result<(), (RelPath, Failure)> {
+    pub(super) fn find_spared(&mut self, places: &Places) -> Result<(), (RelPath, Failure)> {
         for (path, unlisted) in std::mem::take(&mut self.unlisted) {
             let found = |name: &Component| path.join(name.clone()).unwrap_or_default();
             let spared = spared(places, &path, unlisted).map_err(|(name, failure)| (found(&name), failure))?;

@@ -66,13 +66,13 @@ fn mode(path: PathBuf) -> u32 {
 #[test]
 fn a_tree_that_breaks_off_gives_new_directories_their_modes_and_the_next_copy_mends_the_rest() {
     as_root_and_as_ordinary_user(|| {
-        for settled in [false, true] {
-            let to = Scratch::new(&format!("break-{settled}-{}", geteuid().as_raw()));
+        for committed in [false, true] {
+            let to = Scratch::new(&format!("break-{committed}-{}", geteuid().as_raw()));
             let mut store = begin(&to.0);
             assert_eq!(mode(to.path("t")), 0o700, "until then it is private");
             store.abort(EntryId(4), Leftover::Remove);
             // A session that breaks off says so. One whose thread ends does not.
-            if settled {
+            if committed {
                 assert_eq!(failures(&mut store), []);
                 store.conclude(Ending::Lacking);
             } else {

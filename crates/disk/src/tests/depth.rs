@@ -88,7 +88,7 @@ fn a_store_holds_few_descriptors_however_deep_the_tree_is() {
         begin_file(&mut store, number, &entry).unwrap();
         store.commit(number, &entry, &Digest::of(b"")).unwrap();
         store.finish_dir(id, &directory).unwrap();
-        store.settle();
+        store.finish_commits();
         let held = held_below(&to.0);
         assert!(held <= HELD, "{held}");
     }

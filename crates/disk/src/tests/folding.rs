@@ -40,7 +40,7 @@ fn stored(store: &mut DiskStore, names: &[&str]) -> Vec<(String, FailCode)> {
     while let Some((id, dir)) = open.pop() {
         store.finish_dir(id, &dir).unwrap();
     }
-    store.settle();
+    store.finish_commits();
     while let Some((id, outcome)) = store.poll_committed() {
         failed.extend(outcome.err().map(|failure| (names[usize::try_from(id.0).unwrap()].to_owned(), failure.code)));
     }
@@ -112,7 +112,7 @@ fn what_the_source_has_under_another_spelling_is_no_surplus() {
         for (id, name) in (2..).map(EntryId).zip(["README", "kept"]) {
             assert_eq!(store.examine(id, &file(name, 0)), Ok(Verdict::Have(Change::None)));
         }
-        store.settle();
+        store.finish_commits();
         let mut removed: Vec<_> = std::iter::from_fn(|| store.delete_next()).collect();
         removed.sort_by_key(|(path, _)| path.to_string());
         let removed: Vec<_> = removed.into_iter().map(|(path, done)| (path.to_string(), done)).collect();

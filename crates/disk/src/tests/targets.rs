@@ -95,7 +95,7 @@ fn a_thing_that_appears_at_the_target_while_the_file_arrives_is_refused_by_name_
                 return;
             }
             store.commit(EntryId(0), &entry, &Digest::of(b"new")).unwrap();
-            store.settle();
+            store.finish_commits();
             let failure = store.poll_committed().unwrap().1.unwrap_err();
             assert_eq!(failure.code, FailCode::Exists);
             assert!(failure.message.contains("target") && failure.message.contains(thing.words), "{failure}");

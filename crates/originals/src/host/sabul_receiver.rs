@@ -89,7 +89,7 @@ impl Sink {
     }
 
     /// Takes the outcomes so far. Returns whether the sink has flushed everything.
-    fn settle(&mut self) -> Result<bool, Failure> {
+    fn take_outcomes(&mut self) -> Result<bool, Failure> {
         loop {
             match self.outcomes.try_recv() {
                 Ok(outcome) => {
@@ -120,7 +120,7 @@ impl Sink {
             }
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                 // The outcome of the failed write says why.
-                self.settle().and(Err(Failure::Stream(std::io::Error::other("the sink broke off"))))
+                self.take_outcomes().and(Err(Failure::Stream(std::io::Error::other("the sink broke off"))))
             }
         }
     }
@@ -128,7 +128,7 @@ impl Sink {
 
 impl Application<Receiver> for Sink {
     fn work(&mut self, _now: Instant, session: &mut Receiver, _line: &mut Line) -> Result<bool, Failure> {
-        let flushed = self.settle()?;
+        let flushed = self.take_outcomes()?;
         while self.has_room() && session.available() > 0 {
             let mut block = vec![0; BLOCK];
             let length = session.read(&mut block);

@@ -68,7 +68,7 @@ fn several_files_and_both_lists_follow_one_another() {
     let listed = |name: &str, size| Listed { name: name.as_bytes().to_vec(), size };
     let files = vec![listed("a", 100_000), listed("c", 5), listed("folder/b", 0)];
     assert_eq!(pair.result(), ClientEvent::Files(files));
-    pair.settle();
+    pair.deliver_all();
     let now = pair.now;
     pair.client.channel_ended(now, ChannelEnd::Finished);
     pair.server.channel_ended(now, ChannelEnd::Finished);

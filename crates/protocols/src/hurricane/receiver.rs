@@ -36,7 +36,7 @@ pub(crate) struct Receiver {
     /// The sender has sent everything before this number.
     announced: SeqNo,
     /// When all of that should be here.
-    settled: Timer,
+    announced_due: Timer,
     /// When a short list leaves.
     held_back: Timer,
     /// A control event: the next poll asks for everything wanted.
@@ -56,7 +56,7 @@ impl Receiver {
             asked: Recent::new(FIRST),
             trigger: Trigger::new(options, terms, setup.round_trip, setup.now),
             announced: FIRST,
-            settled: Timer::stopped(),
+            announced_due: Timer::stopped(),
             held_back: Timer::stopped(),
             event: false,
             groups: Vec::new(),
@@ -100,17 +100,17 @@ impl Receiver {
         self.announced = end;
         if end.is_after(self.noticed) {
             // The channel may be faster than the datagrams.
-            self.settled.set(now + self.trigger.round_trip());
+            self.announced_due.set(now + self.trigger.round_trip());
         }
         Ok(())
     }
 
     /// Everything announced should be here. The missing part that fits into the buffer is wanted now.
-    fn settle(&mut self, now: Instant) {
+    fn on_announced_due(&mut self, now: Instant) {
         self.notice(now, self.announced.earlier(self.state.room_end()));
         self.event |= self.wanted > 0;
         if self.announced.is_after(self.noticed) {
-            self.settled.set(now + self.trigger.window());
+            self.announced_due.set(now + self.trigger.window());
         }
     }
 
@@ -155,8 +155,8 @@ impl engine::Receiver for Receiver {
             self.wanted += overdue;
             self.event = true;
         }
-        if self.settled.fires(now) {
-            self.settle(now);
+        if self.announced_due.fires(now) {
+            self.on_announced_due(now);
         }
         if self.held_back.fires(now) {
             self.event |= self.wanted > 0;
@@ -164,13 +164,13 @@ impl engine::Receiver for Receiver {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let times = [self.settled.deadline(), self.held_back.deadline(), self.asked.deadline()];
+        let times = [self.announced_due.deadline(), self.held_back.deadline(), self.asked.deadline()];
         times.into_iter().flatten().min()
     }
 
     fn on_suspended(&mut self, now: Instant, _gap: Duration) {
         if self.announced.is_after(self.noticed) {
-            self.settled.set(now + self.trigger.round_trip());
+            self.announced_due.set(now + self.trigger.round_trip());
         }
     }
 

@@ -198,12 +198,12 @@ pub struct MemoryStore {
     pub forbidden: Vec<RelPath>,
     /// Paths whose commit fails, at once or later.
     pub uncommittable: Vec<RelPath>,
-    /// Commits take effect only when [`MemoryStore::settle`] is called. Until then, writes count as backlog.
+    /// Commits take effect only when [`MemoryStore::finish_commits`] is called. Until then, writes count as backlog.
     pub deferred: bool,
     /// Figures of this side for the peer.
     pub figures: Figures,
-    /// Settles deferred commits at the end of a session without a call.
-    pub settles_itself: bool,
+    /// Performs deferred commits at the end of a session without a call.
+    pub commits_itself: bool,
     /// How the last session ended, once it has.
     pub ending: Option<Ending>,
     /// Files of the same size and time are kept.
@@ -223,7 +223,7 @@ pub struct MemoryStore {
     pub(crate) backlog: u64,
     pub(crate) open: BTreeMap<EntryId, OpenPartial>,
     pub(crate) queued: Vec<(EntryId, RelPath, MemoryFile)>,
-    pub(crate) settled: Vec<(EntryId, Result<(), Failure>)>,
+    pub(crate) committed: Vec<(EntryId, Result<(), Failure>)>,
 }
 
 /// A file with a temporary name.
@@ -240,15 +240,15 @@ pub(crate) struct OpenPartial {
 impl MemoryStore {
     /// Whether no temporary file is open and nothing waits.
     pub fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.queued.is_empty() && self.settled.is_empty()
+        self.open.is_empty() && self.queued.is_empty() && self.committed.is_empty()
     }
 
     /// Performs all deferred commits.
-    pub fn settle(&mut self) {
+    pub fn finish_commits(&mut self) {
         self.backlog = 0;
         for (id, path, file) in std::mem::take(&mut self.queued) {
             let outcome = self.replace(path, file);
-            self.settled.push((id, outcome));
+            self.committed.push((id, outcome));
         }
     }
 
@@ -445,9 +445,9 @@ impl Store for MemoryStore {
         self.ending = Some(ending);
     }
 
-    fn settle(&mut self) {
-        if self.settles_itself {
-            Self::settle(self);
+    fn finish_commits(&mut self) {
+        if self.commits_itself {
+            Self::finish_commits(self);
         }
     }
 
@@ -456,7 +456,7 @@ impl Store for MemoryStore {
     }
 
     fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {
-        self.settled.pop()
+        self.committed.pop()
     }
 }
 

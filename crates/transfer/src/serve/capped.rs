@@ -153,7 +153,7 @@ impl<T: Store> Store for Capped<T> {
             fn scratch(&mut self) -> Result<Box<dyn Scratch>, Failure>;
             fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)>;
             fn backlog(&self) -> u64;
-            fn settle(&mut self);
+            fn finish_commits(&mut self);
             fn conclude(&mut self, ending: Ending);
             fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)>;
             fn finish_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Commit, Failure>;

@@ -129,7 +129,7 @@ impl Input {
     pub(super) fn is_cut_off(&self) -> bool {
         // The connection is over, so the thread soon waits for stdin and for nothing else.
         let mut looks = 0;
-        while !self.is_settled() && looks < SETTLING {
+        while !self.is_quiet() && looks < SETTLING {
             thread::park_timeout(LOOK);
             looks += 1;
         }
@@ -141,7 +141,7 @@ impl Input {
     }
 
     /// Whether the thread is done, or waits for a stdin that has neither data nor an end.
-    fn is_settled(&self) -> bool {
+    fn is_quiet(&self) -> bool {
         if !matches!(*self.state(), State::Open) {
             return true;
         }

@@ -137,7 +137,7 @@ impl Pair {
     }
 
     /// Lets everything arrive that is in flight.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn deliver_all(&mut self) {
         let end = self.now + self.link.delay * 4;
         while self.now < end {
             self.step();

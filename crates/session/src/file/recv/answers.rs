@@ -50,7 +50,7 @@ impl RecvState {
             Some(made) => {
                 let change = if made == Made::New { Change::New } else { Change::None };
                 let outcome = store.finish_dir(id, &entry);
-                self.settle(store, id, Committing { entry, parent, change, digest: None }, outcome)
+                self.conclude_entry(store, id, Committing { entry, parent, change, digest: None }, outcome)
             }
             // It was refused before its entries.
             None => self.answered(store, parent, &entry),
@@ -76,18 +76,18 @@ impl RecvState {
         }
         while let Some((id, outcome)) = store.poll_committed() {
             if let Some(committing) = self.committing.remove(&id) {
-                self.settle(store, id, committing, outcome.map(|()| Commit::Done))?;
+                self.conclude_entry(store, id, committing, outcome.map(|()| Commit::Done))?;
             } else if let Err(failure) = outcome {
                 self.refuse_pending(store, id, failure)?;
             }
         }
         self.grant(store);
         self.examine_later(store)?;
-        self.finish_if_settled(store)
+        self.finish_if_complete(store)
     }
 
     /// An entry is complete, will be, or could not be completed.
-    pub(super) fn settle<S: Store + ?Sized>(
+    pub(super) fn conclude_entry<S: Store + ?Sized>(
         &mut self,
         store: &mut S,
         id: EntryId,
@@ -127,16 +127,16 @@ impl RecvState {
     }
 
     /// Once every entry is answered: waits for the commits, removes what is surplus, and ends the session.
-    pub(super) fn finish_if_settled<S: Store + ?Sized>(&mut self, store: &mut S) -> Result<(), SessionError> {
+    pub(super) fn finish_if_complete<S: Store + ?Sized>(&mut self, store: &mut S) -> Result<(), SessionError> {
         if self.course.is_at(RecvPhase::Ended) && !self.awaits_content() {
             // The last file of a directory lets the directory be finished, which waits for the disk again.
             let mut is_moving = true;
             while is_moving && !self.committing.is_empty() {
-                store.settle();
+                store.finish_commits();
                 is_moving = false;
                 while let Some((id, outcome)) = store.poll_committed() {
                     if let Some(committing) = self.committing.remove(&id) {
-                        self.settle(store, id, committing, outcome.map(|()| Commit::Done))?;
+                        self.conclude_entry(store, id, committing, outcome.map(|()| Commit::Done))?;
                         is_moving = true;
                     }
                 }
@@ -237,11 +237,11 @@ impl RecvState {
             }
         }
         // Complete files count, and both sides learn of them, however the session ends.
-        store.settle();
+        store.finish_commits();
         while let Some((id, outcome)) = store.poll_committed() {
             if let Some(committing) = self.committing.remove(&id) {
                 // Further failures change nothing.
-                let _ = self.settle(store, id, committing, outcome.map(|()| Commit::Done));
+                let _ = self.conclude_entry(store, id, committing, outcome.map(|()| Commit::Done));
             }
         }
         store.conclude(Ending::Lacking);

@@ -333,7 +333,7 @@ impl RecvState {
         let Pending { entry, parent, change, has_new, .. } = self.take_pending(id).expect("the caller has found it");
         let change = if has_new { change.with_content() } else { change };
         let outcome = store.commit(id, &entry, &digest);
-        self.settle(store, id, Committing { entry, parent, change, digest: Some(digest) }, outcome)
+        self.conclude_entry(store, id, Committing { entry, parent, change, digest: Some(digest) }, outcome)
     }
 
     /// Requests damaged chunks once more, or gives the file up.

@@ -60,11 +60,11 @@ impl RecvState {
             FrameKind::Keep if receives || repairs => self.on_keep(store, body),
             FrameKind::Digest if receives || repairs => {
                 self.on_digest(store, body)?;
-                self.finish_if_settled(store)
+                self.finish_if_complete(store)
             }
             FrameKind::Failed if receives || repairs => {
                 self.on_failed(store, body)?;
-                self.finish_if_settled(store)
+                self.finish_if_complete(store)
             }
             _ => Err(Violation::OutOfPlace(kind).into()),
         }
@@ -103,7 +103,7 @@ impl RecvState {
             EntryKind::File => self.examine(store, id, entry, parent),
             EntryKind::Symlink => {
                 let made = store.make_symlink(id, &entry);
-                self.settle_link(store, id, (entry, parent), made)
+                self.conclude_link(store, id, (entry, parent), made)
             }
             EntryKind::HardLink => self.hard_link(store, id, entry, parent),
         }

@@ -131,7 +131,7 @@ impl RecvState {
         }
         let path = self.first_names.path(&first).map_err(SessionError::Store)?;
         let made = store.make_hard_link(id, &entry, &path);
-        self.settle_link(store, id, (entry, parent), made)
+        self.conclude_link(store, id, (entry, parent), made)
     }
 
     /// The file has its name. Makes the links that waited for it.
@@ -143,7 +143,7 @@ impl RecvState {
     ) -> Result<(), SessionError> {
         for Link { id, entry, parent } in self.first_names.waiting.remove(&first).unwrap_or_default() {
             let made = store.make_hard_link(id, &entry, path);
-            self.settle_link(store, id, (entry, parent), made)?;
+            self.conclude_link(store, id, (entry, parent), made)?;
         }
         Ok(())
     }
@@ -157,7 +157,7 @@ impl RecvState {
         Ok(())
     }
 
-    pub(super) fn settle_link<S: Store + ?Sized>(
+    pub(super) fn conclude_link<S: Store + ?Sized>(
         &mut self,
         store: &mut S,
         id: EntryId,
@@ -168,7 +168,7 @@ impl RecvState {
             Ok((change, commit)) => (change, Ok(commit)),
             Err(failure) => (Change::None, Err(failure)),
         };
-        self.settle(store, id, super::Committing { entry, parent, change, digest: None }, outcome)
+        self.conclude_entry(store, id, super::Committing { entry, parent, change, digest: None }, outcome)
     }
 }
 

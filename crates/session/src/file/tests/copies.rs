@@ -123,14 +123,14 @@ fn a_store_that_works_in_the_background_holds_the_sender_to_the_window() {
 }
 
 #[test]
-fn a_store_that_settles_itself_needs_nothing_of_its_driver() {
+fn a_store_that_commits_itself_needs_nothing_of_its_driver() {
     let sent = tree(&[("d/", 0), ("d/a", 10), ("d/b", 20), ("e", 30)]);
     let mut source = MemorySource::new(sent.clone());
     let mut sender = FileSender::push(Push::default());
     let bytes = said(&mut sender, &mut source);
     let (used, open) = Acceptor::new().handle_received(&bytes).unwrap();
     let mut receiver = FileReceiver::answer(&open.unwrap(), LIMITS);
-    let mut store = MemoryStore { deferred: true, settles_itself: true, ..MemoryStore::default() };
+    let mut store = MemoryStore { deferred: true, commits_itself: true, ..MemoryStore::default() };
     assert_eq!(receiver.handle_received(&mut store, &bytes[used..]).unwrap(), bytes.len() - used);
     let answers = receiver.poll_write().to_vec();
     receiver.handle_written(answers.len());

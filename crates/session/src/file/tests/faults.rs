@@ -172,7 +172,7 @@ fn files_complete_when_the_peer_left_count() {
     bytes.truncate(50_000);
     let (used, open) = Acceptor::new().handle_received(&bytes).unwrap();
     let mut receiver = FileReceiver::answer(&open.unwrap(), limits());
-    let mut store = MemoryStore { deferred: true, settles_itself: true, ..MemoryStore::default() };
+    let mut store = MemoryStore { deferred: true, commits_itself: true, ..MemoryStore::default() };
     receiver.handle_received(&mut store, &bytes[used..]).unwrap();
     assert_eq!(receiver.totals().files, 0, "the commit is still under way");
     assert_eq!(receiver.handle_end(&mut store), Err(SessionError::PeerLeft));
@@ -259,7 +259,7 @@ proptest! {
             let totals = seen.totals();
             prop_assert_eq!(totals.files + totals.failed + totals.directories, sent.len() as u64);
         }
-        store.settle();
+        store.finish_commits();
         for (path, file) in store.tree.iter().filter(|(path, _)| path.components().len() > 1) {
             prop_assert_eq!(&file.content, &sent[path].content);
         }

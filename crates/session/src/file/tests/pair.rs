@@ -232,7 +232,7 @@ fn run_damaged(
             Err(error) => seen.receiver_error = Some(error),
         }
         if store.deferred && round % 3 == 0 {
-            store.settle();
+            store.finish_commits();
         }
         if let Err(error) = receiver.handle_store(store) {
             seen.receiver_error = Some(error);

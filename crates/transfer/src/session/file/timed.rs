@@ -249,7 +249,7 @@ impl<T: Store> Store for Timed<T> {
             fn make_symlink(&mut self, id: EntryId, entry: &Entry) -> Result<(Change, Commit), Failure>;
             fn make_hard_link(&mut self, id: EntryId, entry: &Entry, first: &RelPath) -> Result<(Change, Commit), Failure>;
             fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)>;
-            fn settle(&mut self);
+            fn finish_commits(&mut self);
             fn commit(&mut self, id: EntryId, entry: &Entry, digest: &Digest) -> Result<Commit, Failure>;
         }
         to self.inner {
