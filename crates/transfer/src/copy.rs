@@ -31,7 +31,7 @@ use farhaul_session::{NameList, Rules};
 use farhaul_units::Rate;
 
 use self::exchange::Exchange;
-use self::persistence::{Persistence, Reach};
+use self::persistence::{AttemptProgress, Persistence};
 use self::plan::{FeedPlan, FetchPlan, Plan, PullPlan, PushPlan};
 use crate::environment::Environment;
 use crate::error::Error;
@@ -340,12 +340,12 @@ impl CopyJob {
         let mut earlier: Option<Report> = None;
         loop {
             let (mut report, result) = self.attempt(environment, earlier.is_some());
-            let reach = Reach::of(&report);
+            let progress = AttemptProgress::of(&report);
             if let Some(earlier) = &earlier {
                 report.add_earlier(earlier, environment.clock.now().saturating_since(begun));
             }
             let Err(error) = result else { return Ok(report) };
-            if let Err(error) = persistence.wait(environment, error, reach) {
+            if let Err(error) = persistence.wait(environment, error, progress) {
                 return Err(Error { report: Some(Box::new(report)), ..error });
             }
             earlier = Some(report);

@@ -36,12 +36,12 @@ struct State {
     /// The connections of sessions, by the number of each.
     sessions: BTreeMap<u64, Connected>,
     next: u64,
-    reach: Reach,
+    data_path: DataPath,
 }
 
 /// Where the data moves.
 #[derive(Default)]
-enum Reach {
+enum DataPath {
     /// Through connections of this program.
     #[default]
     Here,
@@ -126,7 +126,7 @@ impl Throttle {
             return Err(ConnectionError::InvalidOption { option: "max_rate", range: "above zero" }.into());
         }
         let mut state = self.state();
-        state.reach.tell(Change::Rate(cap))?;
+        state.data_path.tell(Change::Rate(cap))?;
         state.cap = Some(cap);
         let mut result = Ok(());
         for session in state.sessions.values_mut() {
@@ -149,7 +149,7 @@ impl Throttle {
     /// The data does not pass this program.
     pub fn pause(&self) -> Result<(), ThrottleError> {
         let mut state = self.state();
-        state.reach.tell(Change::Paused(true))?;
+        state.data_path.tell(Change::Paused(true))?;
         state.is_paused = true;
         Ok(())
     }
@@ -160,7 +160,7 @@ impl Throttle {
     /// The data does not pass this program.
     pub fn resume(&self) -> Result<(), ThrottleError> {
         let mut state = self.state();
-        state.reach.tell(Change::Paused(false))?;
+        state.data_path.tell(Change::Paused(false))?;
         state.is_paused = false;
         self.0.resumed.notify_all();
         Ok(())
@@ -168,12 +168,12 @@ impl Throttle {
 
     /// The data passes another program, which is told of each change from now on.
     pub(crate) fn reaches(&self, tell: impl Fn(Change) -> Result<(), String> + Send + 'static) {
-        self.state().reach = Reach::Elsewhere(Box::new(tell));
+        self.state().data_path = DataPath::Elsewhere(Box::new(tell));
     }
 
     /// No change reaches the data from now on, for this reason.
     pub(crate) fn reaches_nothing(&self, why: impl Into<String>) {
-        self.state().reach = Reach::Nowhere(why.into());
+        self.state().data_path = DataPath::Nowhere(why.into());
     }
 
     /// Changes what runs here as another program says.
@@ -256,7 +256,7 @@ impl Connected {
     }
 }
 
-impl Reach {
+impl DataPath {
     fn tell(&self, change: Change) -> Result<(), ThrottleError> {
         match self {
             Self::Here => Ok(()),

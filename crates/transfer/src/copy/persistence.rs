@@ -25,17 +25,17 @@ pub(super) struct Persistence {
     give_up: Duration,
     lost: Option<Lost>,
     /// The furthest that an attempt has come.
-    furthest: Reach,
+    furthest: AttemptProgress,
 }
 
 /// How far an attempt has come, what it found there included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Reach {
+pub(super) struct AttemptProgress {
     files: u64,
     bytes: u64,
 }
 
-impl Reach {
+impl AttemptProgress {
     pub(super) fn of(report: &Report) -> Self {
         let sum = |all: &[Option<u64>]| all.iter().flatten().fold(0, |sum: u64, next| sum.saturating_add(*next));
         Self {
@@ -59,14 +59,14 @@ struct Lost {
 
 impl Persistence {
     pub(super) const fn new(give_up: Duration) -> Self {
-        Self { give_up, lost: None, furthest: Reach { files: 0, bytes: 0 } }
+        Self { give_up, lost: None, furthest: AttemptProgress { files: 0, bytes: 0 } }
     }
 
     /// Judges the end of an attempt, which came so far: the pause until the next one, or the error with which the copy fails.
-    fn judge(&mut self, now: Instant, error: Error, reach: Reach) -> Result<Duration, Error> {
-        let progressed = reach.is_beyond(self.furthest);
+    fn judge(&mut self, now: Instant, error: Error, progress: AttemptProgress) -> Result<Duration, Error> {
+        let progressed = progress.is_beyond(self.furthest);
         if progressed {
-            self.furthest = reach;
+            self.furthest = progress;
         }
         let is_lost = match error.code {
             Code::PeerLost | Code::Busy => progressed || self.lost.is_none(),
@@ -96,9 +96,14 @@ impl Persistence {
     ///
     /// # Errors
     /// There is none: with the error of the copy.
-    pub(super) fn wait(&mut self, environment: &Environment, error: Error, reach: Reach) -> Result<(), Error> {
+    pub(super) fn wait(
+        &mut self,
+        environment: &Environment,
+        error: Error,
+        progress: AttemptProgress,
+    ) -> Result<(), Error> {
         let reason = error.message.clone();
-        let pause = self.judge(environment.clock.now(), error, reach)?;
+        let pause = self.judge(environment.clock.now(), error, progress)?;
         environment.events.send(&Event::Retrying(pause));
         let (again, most) = (time(pause), time(self.give_up));
         environment.events.warn(&format!("{reason}; the next attempt follows in {again} (‹give-up› {most})"));
@@ -160,13 +165,13 @@ mod tests {
         Error::new(code, format!("it was {}", code.symbol()))
     }
 
-    fn reach(files: u64) -> Reach {
-        Reach { files, bytes: 0 }
+    fn progress(files: u64) -> AttemptProgress {
+        AttemptProgress { files, bytes: 0 }
     }
 
     #[test]
     fn a_part_of_one_file_is_progress_if_it_is_more_than_the_chunk_under_way() {
-        let part = |bytes| Reach { files: 0, bytes };
+        let part = |bytes| AttemptProgress { files: 0, bytes };
         assert!(part(5 * CHUNK_LEN).is_beyond(part(3 * CHUNK_LEN)));
         assert!(!part(5 * CHUNK_LEN).is_beyond(part(4 * CHUNK_LEN)));
     }
@@ -174,7 +179,7 @@ mod tests {
     #[test]
     fn a_copy_begins_anew_until_it_made_no_progress_for_too_long() {
         let mut persistence = Persistence::new(Duration::from_secs(60));
-        let mut judge = |seconds, code, files| persistence.judge(at(seconds), error(code), reach(files));
+        let mut judge = |seconds, code, files| persistence.judge(at(seconds), error(code), progress(files));
         assert_eq!(judge(0, Code::PeerLost, 3), Ok(FIRST_PAUSE));
         assert_eq!(judge(7, Code::ConnectTimeout, 0), Ok(FIRST_PAUSE * 2));
         assert_eq!(judge(16, Code::SshFailed, 0), Ok(FIRST_PAUSE * 4));
@@ -190,7 +195,7 @@ mod tests {
     #[test]
     fn progress_begins_the_time_anew_and_other_failures_end_it() {
         let mut persistence = Persistence::new(Duration::from_secs(60));
-        let mut judge = |seconds, code, files| persistence.judge(at(seconds), error(code), reach(files));
+        let mut judge = |seconds, code, files| persistence.judge(at(seconds), error(code), progress(files));
         assert_eq!(judge(0, Code::ConnectTimeout, 0).unwrap_err().code, Code::ConnectTimeout, "it never was there");
         assert_eq!(judge(1, Code::PeerLost, 1), Ok(FIRST_PAUSE));
         assert_eq!(judge(50, Code::PeerLost, 2), Ok(FIRST_PAUSE));
@@ -198,10 +203,10 @@ mod tests {
         assert_eq!(judge(105, Code::SshFailed, 3), Ok(FIRST_PAUSE));
         assert_eq!(judge(110, Code::DiskFull, 3).unwrap_err().code, Code::DiskFull);
         let mut busy = Persistence::new(Duration::from_secs(60));
-        assert_eq!(busy.judge(at(0), error(Code::Busy), reach(0)), Ok(FIRST_PAUSE), "somebody is there");
-        assert_eq!(busy.judge(at(60), error(Code::Busy), reach(0)).unwrap_err().code, Code::Busy);
+        assert_eq!(busy.judge(at(0), error(Code::Busy), progress(0)), Ok(FIRST_PAUSE), "somebody is there");
+        assert_eq!(busy.judge(at(60), error(Code::Busy), progress(0)).unwrap_err().code, Code::Busy);
         let mut none = Persistence::new(Duration::ZERO);
-        assert_eq!(none.judge(at(0), error(Code::PeerLost), reach(1)).unwrap_err(), error(Code::PeerLost));
+        assert_eq!(none.judge(at(0), error(Code::PeerLost), progress(1)).unwrap_err(), error(Code::PeerLost));
     }
 
     #[test]
