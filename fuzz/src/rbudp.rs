@@ -2,7 +2,7 @@
 
 use bolero::check;
 use farhaul_originals::rbudp::{PORT, ReceivingSession, SendingSession, Terms};
-use farhaul_originals::{Arrival, OriginalSession};
+use farhaul_originals::{DatagramOutcome, OriginalSession};
 use farhaul_proto::ChannelEnd;
 use farhaul_units::{Duration, Instant, Rng};
 
@@ -219,7 +219,7 @@ fn pair() {
             receiver.handle_channel(now, &said).expect("what a sender says");
             let flight = path.carry(now, &mut sender);
             for datagram in &flight {
-                assert_eq!(receiver.handle_datagram(now, PORT, datagram), Arrival::Taken);
+                assert_eq!(receiver.handle_datagram(now, PORT, datagram), DatagramOutcome::Taken);
             }
             receiver.end_batch(now);
             let start = received.len();

@@ -35,4 +35,4 @@ pub use host::{
     Failure, Figures, Given, News, OriginalServer, Progress, RbudpReceiver, SabulReceiver, SabulSender, Stop,
     StreamTerms, TsunamiClient, Watch,
 };
-pub use session::{Arrival, OriginalSession, Placed};
+pub use session::{DatagramOutcome, OriginalSession, Placed};

@@ -67,8 +67,8 @@ pub trait OriginalSession {
     }
 
     /// Takes one datagram that [is from the peer](Self::is_from_peer).
-    fn handle_datagram<'d>(&mut self, _now: Instant, _from_port: u16, _datagram: &'d [u8]) -> Arrival<'d> {
-        Arrival::Foreign
+    fn handle_datagram<'d>(&mut self, _now: Instant, _from_port: u16, _datagram: &'d [u8]) -> DatagramOutcome<'d> {
+        DatagramOutcome::Foreign
     }
 
     /// All datagrams of one receive call were handled.
@@ -104,7 +104,7 @@ pub trait OriginalSession {
 
 /// What became of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival<'d> {
+pub enum DatagramOutcome<'d> {
     /// The peer's program does not send it, or not now. It changed nothing.
     Foreign,
     /// It is the peer's. If its data is new, the session has it.

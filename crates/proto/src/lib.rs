@@ -63,6 +63,6 @@ pub use path_memory::PathMemory;
 pub use shared_channel::{CeilingFigures, ControlPath};
 pub use stats::{Stats, Totals};
 pub use transport::{
-    AddressPair, Arrival, Batch, ConnectOptions, DatagramKind, Datagrams, Message, MessageOptions, Read, Readiness,
-    StreamError, Streams, Transmit, Transport, earliest,
+    AddressPair, Batch, ConnectOptions, DatagramKind, Datagrams, Message, MessageOptions, Read, Readiness,
+    ReceivedDatagrams, StreamError, Streams, Transmit, Transport, earliest,
 };

@@ -31,7 +31,7 @@ use self::ceiling::Ceiling;
 use self::shaper::Shaper;
 use crate::event::ConnectionId;
 use crate::probe::{Probing, StableConfig, StableStream, is_probe};
-use crate::transport::{AddressPair, Arrival, Batch, DatagramKind, Transmit, Transport, earliest};
+use crate::transport::{AddressPair, Batch, DatagramKind, ReceivedDatagrams, Transmit, Transport, earliest};
 
 /// The control stream beside the connections of an endpoint, if there is one, and their ceiling.
 ///
@@ -235,7 +235,7 @@ impl SharedChannel {
         let mut heard = false;
         datagrams.take_datagrams(
             DatagramKind::Answer,
-            &mut |&Arrival { arrived, connection, bytes, stride, .. }| {
+            &mut |&ReceivedDatagrams { arrived, connection, bytes, stride, .. }| {
                 if connection == id {
                     control.hear((now, arrived), peer, bytes, stride, shaper);
                     heard = true;

@@ -99,7 +99,7 @@ pub trait Datagrams {
     ) -> Option<(AddressPair, usize)>;
 
     /// Passes on the datagrams of a kind that arrived since the last call.
-    fn take_datagrams(&mut self, kind: DatagramKind, to: &mut dyn FnMut(&Arrival<'_>));
+    fn take_datagrams(&mut self, kind: DatagramKind, to: &mut dyn FnMut(&ReceivedDatagrams<'_>));
 }
 
 /// The kind of a datagram of a measured stream.
@@ -113,7 +113,7 @@ pub enum DatagramKind {
 
 /// Datagrams of a measured stream that came through one connection in one receive call.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival<'a> {
+pub struct ReceivedDatagrams<'a> {
     /// When they arrived.
     pub arrived: Instant,
     /// Their connection.
@@ -126,7 +126,7 @@ pub struct Arrival<'a> {
     pub stride: usize,
 }
 
-impl<'a> Arrival<'a> {
+impl<'a> ReceivedDatagrams<'a> {
     /// The datagrams one by one.
     pub fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.bytes.chunks(self.stride.max(1))

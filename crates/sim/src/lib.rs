@@ -55,7 +55,7 @@ pub use sample::{FlowSample, Sample, Samples};
 pub use scheduler::Scheduler;
 #[cfg(any(test, feature = "testing"))]
 pub use simulation::Simulation;
-pub use trace::{Departing, Tap, TapAction, TraceHash};
+pub use trace::{OutgoingDatagram, Tap, TapAction, TraceHash};
 #[cfg(any(test, feature = "testing"))]
 pub use traffic::{Amount, Content, Flow, Integrity, Received, Traffic, Workload};
 pub use world::World;

@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::trace::{Departing, Tap, TapAction};
+use crate::trace::{OutgoingDatagram, Tap, TapAction};
 
 /// Translates the address of one host, as a [`Tap`]. Copies share their state, so a test keeps one to change the address.
 ///
@@ -32,7 +32,7 @@ impl Nat {
     }
 
     /// Sends a datagram on with the other address, if it is of this host or for it.
-    pub fn translate(&self, datagram: &mut Departing<'_>) -> TapAction {
+    pub fn translate(&self, datagram: &mut OutgoingDatagram<'_>) -> TapAction {
         let ends = if datagram.from == self.inside {
             (self.outside(), datagram.to)
         } else if datagram.to == self.outside() {
@@ -63,8 +63,13 @@ mod tests {
 
     fn through(nat: &Nat, from: SocketAddr, to: SocketAddr) -> Option<(SocketAddr, SocketAddr)> {
         let (mut bytes, mut forged) = (vec![7], Vec::new());
-        let action =
-            nat.translate(&mut Departing { now: Instant::ZERO, from, to, bytes: &mut bytes, forged: &mut forged });
+        let action = nat.translate(&mut OutgoingDatagram {
+            now: Instant::ZERO,
+            from,
+            to,
+            bytes: &mut bytes,
+            forged: &mut forged,
+        });
         let ends = forged.pop().map(|(from, to, bytes)| {
             assert_eq!(bytes, [7]);
             (from, to)

@@ -10,7 +10,7 @@ use farhaul_units::Instant;
 use crate::packet::content::{AgentId, Ends, FlowId};
 use crate::packet::segment::Segment;
 use crate::packet::{Payload, Pool, PooledPacket, Share};
-use crate::trace::{Departing, Tap, TapAction, TraceHash};
+use crate::trace::{OutgoingDatagram, Tap, TapAction, TraceHash};
 
 /// A place where links begin and end.
 pub type NodeId = usize;
@@ -108,7 +108,7 @@ pub(crate) struct Network {
 }
 
 /// The position of a packet that left a link.
-pub(crate) enum Arrival {
+pub(crate) enum LinkOutcome {
     /// At its destination.
     Agent(AgentId, PooledPacket),
     /// On another link, or dropped for want of a route.
@@ -229,7 +229,7 @@ impl Network {
     fn passes_tap(&mut self, now: Instant, packet: &mut PooledPacket) -> bool {
         let (from, to) = (packet.from(), packet.to());
         let (Some(tap), Some(bytes)) = (&mut self.tap, packet.bytes_mut()) else { return true };
-        let action = tap(&mut Departing { now, from, to, bytes, forged: &mut self.forged });
+        let action = tap(&mut OutgoingDatagram { now, from, to, bytes, forged: &mut self.forged });
         self.forged.reverse();
         self.counters.tapped += u64::from(action == TapAction::Drop);
         action == TapAction::Pass
@@ -247,7 +247,7 @@ impl Network {
     }
 
     /// Takes the next packet that has left `link` by `now`.
-    pub(crate) fn take(&mut self, now: Instant, link: LinkId) -> Option<Arrival> {
+    pub(crate) fn take(&mut self, now: Instant, link: LinkId) -> Option<LinkOutcome> {
         self.touch(link);
         let SimLink { element, to, flows, .. } = &mut self.links[link];
         let packet = element.pop(now)?;
@@ -263,11 +263,11 @@ impl Network {
                 if let Some(capture) = &mut self.capture {
                     capture(now, Passing::Delivered(agent), &packet);
                 }
-                Some(Arrival::Agent(agent, packet))
+                Some(LinkOutcome::Agent(agent, packet))
             }
             _ => {
                 self.forward(now, node, packet);
-                Some(Arrival::Forwarded)
+                Some(LinkOutcome::Forwarded)
             }
         }
     }

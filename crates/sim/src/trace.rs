@@ -80,7 +80,7 @@ impl TraceHash {
 }
 
 /// A datagram that a host is about to send.
-pub struct Departing<'a> {
+pub struct OutgoingDatagram<'a> {
     /// The time.
     pub now: Instant,
     /// The sender's address.
@@ -103,7 +103,7 @@ pub enum TapAction {
 }
 
 /// Sees every datagram that hosts send before it enters the path. May record, change, drop and forge.
-pub type Tap = Box<dyn FnMut(&mut Departing<'_>) -> TapAction>;
+pub type Tap = Box<dyn FnMut(&mut OutgoingDatagram<'_>) -> TapAction>;
 
 #[cfg(test)]
 mod tests {

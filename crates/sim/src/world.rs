@@ -6,7 +6,7 @@ use farhaul_netem::Counters;
 use farhaul_units::{Duration, Instant};
 
 use crate::agent::{Agent, Outbox};
-use crate::network::{Arrival, Capture, FlowTally, LinkId, Network, NetworkCounters};
+use crate::network::{Capture, FlowTally, LinkId, LinkOutcome, Network, NetworkCounters};
 use crate::packet::content::{AgentId, FlowId};
 use crate::packet::{Pool, PooledPacket};
 use crate::sample::{FlowSample, Sample, Samples};
@@ -152,7 +152,7 @@ impl<A: Agent + ?Sized> World<A> {
     fn empty(&mut self, link: LinkId) {
         let now = self.now();
         while let Some(arrival) = self.network.take(now, link) {
-            if let Arrival::Agent(agent, packet) = arrival {
+            if let LinkOutcome::Agent(agent, packet) = arrival {
                 self.deliver(agent, packet);
             }
             if self.network.next_event(link).is_none_or(|due| due > now) {

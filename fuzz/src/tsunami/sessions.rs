@@ -3,7 +3,7 @@
 use farhaul_originals::tsunami::{
     Client, ClientEvent, ClientOptions, Listed, Losses, Server, ServerEvent, ServerOptions,
 };
-use farhaul_originals::{Arrival, OriginalSession};
+use farhaul_originals::{DatagramOutcome, OriginalSession};
 use farhaul_proto::ChannelEnd;
 use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::tsunami::{HEADER_LEN, Header, Kind, PORT, Parameters, Proof, REVISION, Ratio, Request, Sizes};
@@ -218,7 +218,7 @@ fn datagrams(client: &mut Client, now: Instant, script: &mut Script<'_>) {
     for block in (first..=u32::MAX).take(usize::from(count) * 4) {
         let mut datagram = Header { block, kind }.bytes().to_vec();
         datagram.resize(HEADER_LEN + BLOCK as usize - usize::from(shape == 0xFF), shape);
-        if let Arrival::Block(placed) = client.handle_datagram(now, PORT, &datagram) {
+        if let DatagramOutcome::Block(placed) = client.handle_datagram(now, PORT, &datagram) {
             assert!(placed.bytes.len() <= BLOCK as usize && !placed.bytes.is_empty());
             assert!(placed.offset.is_multiple_of(u64::from(BLOCK)));
         }

@@ -21,7 +21,7 @@ pub(super) struct Direction {
     pool: Rc<Pool>,
     /// Bytes of headers in front of each datagram.
     overhead: u32,
-    train: Departures,
+    train: OutgoingTrain,
     /// Datagrams dropped for lack of memory.
     exhausted: u64,
     /// Datagrams handed to the network.
@@ -39,7 +39,7 @@ impl Direction {
             now: Instant::ZERO,
             pool: Rc::clone(pool),
             overhead,
-            train: Departures::default(),
+            train: OutgoingTrain::default(),
             exhausted: 0,
             sent: 0,
             unsent: 0,
@@ -79,7 +79,7 @@ impl Direction {
         &mut self,
         now: Instant,
         lateness: &mut Lateness,
-        mut send: impl FnMut(&Departures) -> Option<u64>,
+        mut send: impl FnMut(&OutgoingTrain) -> Option<u64>,
     ) -> u64 {
         self.now = self.now.max(now);
         let mut released = 0;
@@ -91,17 +91,17 @@ impl Direction {
             lateness.record(self.now - due);
             released += 1;
             if !self.train.takes(&datagram) {
-                self.depart(&mut send);
+                self.send_train(&mut send);
             }
             self.train.push(&datagram);
         }
         if !self.train.is_empty() {
-            self.depart(&mut send);
+            self.send_train(&mut send);
         }
         released
     }
 
-    fn depart(&mut self, send: &mut impl FnMut(&Departures) -> Option<u64>) {
+    fn send_train(&mut self, send: &mut impl FnMut(&OutgoingTrain) -> Option<u64>) {
         let count = self.train.count as u64;
         match send(&self.train) {
             Some(sent) => {
@@ -124,14 +124,14 @@ impl Direction {
 
 /// Datagrams that leave together: for one client and of one length. The last may be shorter.
 #[derive(Debug, Default)]
-pub(super) struct Departures {
+pub(super) struct OutgoingTrain {
     bytes: Vec<u8>,
     segment_size: usize,
     count: usize,
     pub(super) client: ClientId,
 }
 
-impl Departures {
+impl OutgoingTrain {
     /// Sends the train through `socket`, from its address `source`. Returns how many datagrams the system took.
     pub(super) fn send(&self, socket: &UdpSocket, source: Option<IpAddr>, to: SocketAddr) -> u64 {
         if self.segment_size == 0 {

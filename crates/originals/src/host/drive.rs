@@ -1,7 +1,7 @@
 //! The one host of all sessions: channel bytes first, datagrams next, then timers, the application's side, and the peer's
 //! share.
 
-use crate::session::{Arrival, OriginalSession, Placed};
+use crate::session::{DatagramOutcome, OriginalSession, Placed};
 use farhaul_units::Instant;
 
 use super::line::Line;
@@ -130,13 +130,13 @@ impl<S: OriginalSession<Fault: Into<Failure>>, A: Application<S>> Drive<'_, S, A
                 if !session.is_from_peer(peer, from) {
                     return Ok(());
                 }
-                let arrival = session.handle_datagram(now, from.port(), datagram);
+                let outcome = session.handle_datagram(now, from.port(), datagram);
                 if let Some(progress) = application.progress()
-                    && !matches!(arrival, Arrival::Foreign)
+                    && !matches!(outcome, DatagramOutcome::Foreign)
                 {
                     progress.now().packets_received += 1;
                 }
-                if let Arrival::Block(block) = arrival { application.store(session, block) } else { Ok(()) }
+                if let DatagramOutcome::Block(block) = outcome { application.store(session, block) } else { Ok(()) }
             })?;
             if !more {
                 return Ok(false);

@@ -6,7 +6,7 @@ use farhaul_wire::rbudp::{
 };
 
 use super::{Fault, NO_FILE, Terms, UDP_PATIENCE};
-use crate::session::{Arrival, OriginalSession};
+use crate::session::{DatagramOutcome, OriginalSession};
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::error::PeerMisbehaved;
 use farhaul_proto::stats::Stats;
@@ -226,12 +226,12 @@ impl OriginalSession for ReceivingSession {
         true
     }
 
-    fn handle_datagram<'d>(&mut self, now: Instant, _from_port: u16, datagram: &'d [u8]) -> Arrival<'d> {
+    fn handle_datagram<'d>(&mut self, now: Instant, _from_port: u16, datagram: &'d [u8]) -> DatagramOutcome<'d> {
         if !self.receiver.handle_datagram(now, datagram) {
-            return Arrival::Foreign;
+            return DatagramOutcome::Foreign;
         }
         self.heard = now;
-        Arrival::Taken
+        DatagramOutcome::Taken
     }
 
     fn end_batch(&mut self, now: Instant) {

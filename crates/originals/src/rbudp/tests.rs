@@ -6,7 +6,7 @@ mod senders;
 
 use super::*;
 use crate::session::testing::{said, train};
-use crate::session::{Arrival, OriginalSession};
+use crate::session::{DatagramOutcome, OriginalSession};
 use farhaul_proto::channel::ChannelEnd;
 
 const NOW: Instant = Instant::from_nanos(1_000_000_000);
@@ -41,7 +41,7 @@ fn dirty_block(name: &[u8]) -> Vec<u8> {
 
 /// Whether a receiver takes a datagram.
 fn takes(receiver: &mut ReceivingSession, datagram: &[u8]) -> bool {
-    receiver.handle_datagram(NOW, PORT, datagram) == Arrival::Taken
+    receiver.handle_datagram(NOW, PORT, datagram) == DatagramOutcome::Taken
 }
 
 /// Everything that leaves until the sender waits for its peer, and the time of the last datagram.

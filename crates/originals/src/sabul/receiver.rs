@@ -4,7 +4,7 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::sabul::{OPTIONS_LEN, Options as Block, Record};
 
 use super::{SabulError, setup};
-use crate::session::{Arrival, OriginalSession};
+use crate::session::{DatagramOutcome, OriginalSession};
 use farhaul_proto::Config;
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::stats::Stats;
@@ -183,16 +183,16 @@ impl OriginalSession for Receiver {
         !self.is_over()
     }
 
-    fn handle_datagram<'d>(&mut self, now: Instant, from_port: u16, datagram: &'d [u8]) -> Arrival<'d> {
+    fn handle_datagram<'d>(&mut self, now: Instant, from_port: u16, datagram: &'d [u8]) -> DatagramOutcome<'d> {
         if matches!(self.phase, Phase::Opening | Phase::Over) {
-            return Arrival::Foreign;
+            return DatagramOutcome::Foreign;
         }
         if self.engine.handle_datagram(now, datagram) {
             (self.from_port, self.heard) = (Some(from_port), now);
         } else {
             self.engine.state_mut().count_invalid();
         }
-        Arrival::Taken
+        DatagramOutcome::Taken
     }
 
     fn end_batch(&mut self, now: Instant) {

@@ -11,7 +11,7 @@ use farhaul_units::{Duration, Instant, Rate};
 
 use super::SabulError;
 use crate::session::testing::{Watched, train};
-use crate::session::{Arrival, OriginalSession as _};
+use crate::session::{DatagramOutcome, OriginalSession as _};
 use farhaul_proto::Config;
 use farhaul_protocols::sabul::Options;
 
@@ -109,14 +109,14 @@ fn heard(receiver: &mut Receiver, millis: u64) -> Vec<u8> {
 /// Hands a receiver the datagram with this number.
 fn arrive(receiver: &mut Receiver, millis: u64, number: u32, payload: &[u8]) {
     let datagram = [&number.to_be_bytes()[..], payload].concat();
-    assert_eq!(arrive_from(receiver, millis, PEER_PORT, &datagram), Arrival::Taken);
+    assert_eq!(arrive_from(receiver, millis, PEER_PORT, &datagram), DatagramOutcome::Taken);
     receiver.end_batch(at(millis));
 }
 
 /// Hands a receiver a datagram unless it is a stranger's.
-fn arrive_from<'d>(receiver: &mut Receiver, millis: u64, from: SocketAddr, datagram: &'d [u8]) -> Arrival<'d> {
+fn arrive_from<'d>(receiver: &mut Receiver, millis: u64, from: SocketAddr, datagram: &'d [u8]) -> DatagramOutcome<'d> {
     if !receiver.is_from_peer(PEER, from) {
-        return Arrival::Foreign;
+        return DatagramOutcome::Foreign;
     }
     receiver.handle_datagram(at(millis), from.port(), datagram)
 }

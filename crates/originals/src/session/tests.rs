@@ -27,6 +27,6 @@ fn datagrams_of_strangers_are_not_the_peers() {
     let mut sabul = Receiver::new(&Config::default(), 7_000, NOW);
     assert_eq!(judged(&sabul), [true, true, true, false], "no datagram of SABUL has come");
     sabul.poll_channel(NOW, &mut Vec::new());
-    assert_eq!(sabul.handle_datagram(NOW, 38_000, b"\0\0\0\0good"), Arrival::Taken);
+    assert_eq!(sabul.handle_datagram(NOW, 38_000, b"\0\0\0\0good"), DatagramOutcome::Taken);
     assert_eq!(judged(&sabul), [true, true, false, false], "the first one fixes the port");
 }

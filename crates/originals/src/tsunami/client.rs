@@ -15,7 +15,7 @@ pub use self::receiving::Losses;
 use self::receiving::Receiving;
 use super::inbox::Inbox;
 use super::{DEFAULT_PATIENCE, Fault, Listed};
-use crate::session::{Arrival, OriginalSession};
+use crate::session::{DatagramOutcome, OriginalSession};
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::transport::earliest;
 use farhaul_protocols::tsunami::{delay, error_rate};
@@ -375,9 +375,9 @@ impl OriginalSession for Client {
         matches!(self.state, State::Receiving(_))
     }
 
-    fn handle_datagram<'d>(&mut self, now: Instant, _from_port: u16, datagram: &'d [u8]) -> Arrival<'d> {
-        let State::Receiving(receiving) = &mut self.state else { return Arrival::Taken };
-        receiving.handle_datagram(now, datagram).map_or(Arrival::Taken, Arrival::Block)
+    fn handle_datagram<'d>(&mut self, now: Instant, _from_port: u16, datagram: &'d [u8]) -> DatagramOutcome<'d> {
+        let State::Receiving(receiving) = &mut self.state else { return DatagramOutcome::Taken };
+        receiving.handle_datagram(now, datagram).map_or(DatagramOutcome::Taken, DatagramOutcome::Block)
     }
 
     fn end_batch(&mut self, now: Instant) {

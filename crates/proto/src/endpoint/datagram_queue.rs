@@ -6,7 +6,7 @@ use farhaul_units::Instant;
 use farhaul_wire::probe::{is_probe, is_question};
 
 use crate::event::ConnectionId;
-use crate::transport::{Arrival, DatagramKind};
+use crate::transport::{DatagramKind, ReceivedDatagrams};
 
 /// Bytes of datagrams that wait for the host. It takes them after each receive call, which has half a megabyte.
 const MOST_WAITING: usize = 4 << 20;
@@ -62,10 +62,10 @@ impl Inbox {
         }
     }
 
-    fn deliver(&mut self, to: &mut dyn FnMut(&Arrival<'_>)) {
+    fn deliver(&mut self, to: &mut dyn FnMut(&ReceivedDatagrams<'_>)) {
         let mut begin = 0;
         for Run { origin: Origin { connection, peer, arrived }, end, stride, .. } in self.runs.drain(..) {
-            to(&Arrival { arrived, connection, peer, bytes: &self.bytes[begin..end], stride });
+            to(&ReceivedDatagrams { arrived, connection, peer, bytes: &self.bytes[begin..end], stride });
             begin = end;
         }
         self.bytes.clear();
@@ -104,7 +104,7 @@ impl DatagramQueue {
     }
 
     /// Hands over those of this kind that wait.
-    pub(super) fn take(&mut self, kind: DatagramKind, to: &mut dyn FnMut(&Arrival<'_>)) {
+    pub(super) fn take(&mut self, kind: DatagramKind, to: &mut dyn FnMut(&ReceivedDatagrams<'_>)) {
         if let Some(inbox) = self.inbox(kind) {
             inbox.deliver(to);
         }

@@ -20,7 +20,7 @@ use crate::endpoint::connection::Connection;
 use crate::endpoint::protocol::Established;
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
-use crate::transport::{AddressPair, Arrival, DatagramKind, Datagrams};
+use crate::transport::{AddressPair, DatagramKind, Datagrams, ReceivedDatagrams};
 
 /// Connections for datagrams alone that an endpoint holds: as many as a responder remembers streams. Further ones are ended.
 pub const MOST_CONNECTIONS: usize = 256;
@@ -53,7 +53,7 @@ impl Datagrams for Multiplexer {
         self.command(id, send).ok()?
     }
 
-    fn take_datagrams(&mut self, kind: DatagramKind, to: &mut dyn FnMut(&Arrival<'_>)) {
+    fn take_datagrams(&mut self, kind: DatagramKind, to: &mut dyn FnMut(&ReceivedDatagrams<'_>)) {
         self.table.datagram_queue.take(kind, to);
     }
 }

@@ -4,7 +4,7 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::blast::{Frame, Tag};
 
 use super::channel_liveness::ChannelLiveness;
-use super::engine::{Departure, Feedback, Prefix, Protocol, Receiver, Sender, Setup};
+use super::engine::{Feedback, Prefix, Protocol, Receiver, Sender, Setup, Transmission};
 use super::frames::in_parts;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
@@ -134,7 +134,7 @@ impl<P: Protocol> Duplex<P> {
     }
 
     /// Datagrams that may leave now.
-    pub(super) fn plan(&mut self, now: Instant) -> Option<Departure> {
+    pub(super) fn plan(&mut self, now: Instant) -> Option<Transmission> {
         self.outgoing.pass_on(now);
         if self.liveness.is_stalled(now) { None } else { self.outgoing.engine.plan(now) }
     }
@@ -143,7 +143,7 @@ impl<P: Protocol> Duplex<P> {
     pub(super) fn emit<'a>(
         &'a mut self,
         now: Instant,
-        plan: Departure,
+        plan: Transmission,
         scratch: &'a mut Vec<u8>,
     ) -> Option<(usize, &'a [u8])> {
         self.path.on_sent(now);

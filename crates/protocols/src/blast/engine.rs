@@ -10,7 +10,7 @@ use farhaul_units::{Duration, Instant};
 use super::partial;
 use super::receiving::ReceiverState;
 use super::sending::SenderState;
-pub use super::setup::{Departure, Prefix, Setup};
+pub use super::setup::{Prefix, Setup, Transmission};
 use farhaul_proto::error::PeerMisbehaved;
 use farhaul_proto::stats::Stats;
 
@@ -120,11 +120,11 @@ pub trait Sender: fmt::Debug + Send {
     // ---- datagrams and time ----
 
     /// Datagrams that may leave now.
-    fn plan(&mut self, now: Instant) -> Option<Departure>;
+    fn plan(&mut self, now: Instant) -> Option<Transmission>;
 
     /// The datagrams of a plan, back to back, and the length of each but the last. They count as sent. The bytes are
     /// borrowed from the buffer where possible and from `scratch` otherwise.
-    fn emit<'a>(&'a mut self, now: Instant, plan: Departure, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])>;
+    fn emit<'a>(&'a mut self, now: Instant, plan: Transmission, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])>;
 
     /// Fires the timers that are due.
     fn handle_timeout(&mut self, _now: Instant) {}

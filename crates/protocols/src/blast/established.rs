@@ -6,7 +6,7 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::blast::Tag;
 
 use super::duplex::Duplex;
-use super::engine::{Departure, Protocol};
+use super::engine::{Protocol, Transmission};
 use super::frame_channel::FrameChannel;
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::endpoint::closing::CloseKind;
@@ -23,7 +23,7 @@ pub(crate) struct BlastConnection<P: Protocol> {
     channel: FrameChannel,
     duplex: Duplex<P>,
     /// The datagrams that leave next.
-    planned: Option<Departure>,
+    planned: Option<Transmission>,
     /// The peer has sent a frame.
     heard: bool,
     /// It is over for the application.
@@ -96,8 +96,8 @@ impl<P: Protocol> protocol::Established for BlastConnection<P> {
     }
 
     fn emit<'a>(&'a mut self, now: Instant, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
-        let departure = self.planned.take()?;
-        self.duplex.emit(now, departure, scratch)
+        let planned = self.planned.take()?;
+        self.duplex.emit(now, planned, scratch)
     }
 
     fn deadline(&self, now: Instant) -> Option<Instant> {

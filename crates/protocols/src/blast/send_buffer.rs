@@ -6,7 +6,7 @@
 use farhaul_units::{SeqNo, SeqRange};
 use farhaul_wire::blast::TAG_LEN;
 
-use super::engine::{Departure, Prefix, Setup};
+use super::engine::{Prefix, Setup, Transmission};
 use farhaul_proto::buffer::PacketStore;
 use farhaul_proto::intake::{Intake, Load};
 use farhaul_proto::pacer::Pacer;
@@ -68,7 +68,7 @@ impl<const HEADER: usize> SendBuffer<HEADER> {
         self.store.first() == self.store.end()
     }
 
-    // ---- departures ----
+    // ---- transmissions ----
 
     /// Bytes of a full datagram.
     pub(crate) const fn size(&self) -> usize {
@@ -81,9 +81,9 @@ impl<const HEADER: usize> SendBuffer<HEADER> {
     }
 
     /// The next packets to leave for the first time, at most `most`.
-    pub(crate) fn plan_new(&mut self, most: u32) -> Option<Departure> {
+    pub(crate) fn plan_new(&mut self, most: u32) -> Option<Transmission> {
         let packets = self.store.run(self.next, most)?.packets;
-        Some(Departure { first: self.next.value().into(), packets, again: false })
+        Some(Transmission { first: self.next.value().into(), packets, again: false })
     }
 
     /// The datagrams of new packets, which have left then.

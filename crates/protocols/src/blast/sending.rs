@@ -3,7 +3,7 @@
 use farhaul_units::{Duration, Instant};
 
 use super::partial::Partial;
-use super::setup::{Departure, Setup};
+use super::setup::{Setup, Transmission};
 use farhaul_proto::endpoint::limit::{Limit, LimitClock};
 use farhaul_proto::stats::Stats;
 
@@ -47,7 +47,7 @@ impl SenderState {
     }
 
     /// These packets leave.
-    pub(crate) fn on_sent(&mut self, plan: Departure) {
+    pub(crate) fn on_sent(&mut self, plan: Transmission) {
         self.counts.sent += u64::from(plan.packets);
         self.counts.again += if plan.again { u64::from(plan.packets) } else { 0 };
     }

@@ -55,7 +55,7 @@ impl Prefix {
 
 /// Datagrams that an engine wants to send now. [`emit`](super::engine::Sender::emit) gives their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Departure {
+pub struct Transmission {
     /// The number of the first packet, in the protocol's own numbering.
     pub first: u64,
     /// How many packets, at least one.

@@ -7,7 +7,7 @@ use super::adaptation::Adaptation;
 use super::objects::Objects;
 use super::repair::{Repair, Sent};
 use super::{GREEDY_BATCH, Options, Pick};
-use crate::blast::engine::{self, Departure, Feedback, Setup};
+use crate::blast::engine::{self, Feedback, Setup, Transmission};
 use crate::blast::numbered::{self, SendBuffer, size_on_link};
 use crate::blast::partial::unreadable;
 use crate::blast::rate::{RateChoice, RateControl};
@@ -274,7 +274,7 @@ impl engine::Sender for Sender {
         self.apply_rate();
     }
 
-    fn plan(&mut self, now: Instant) -> Option<Departure> {
+    fn plan(&mut self, now: Instant) -> Option<Transmission> {
         let waiting = self.waiting();
         let repetition = self.repair.next(now, self.sent(), &mut self.buffer);
         let repetition = repetition.filter(|(packet, _)| self.precedes(*packet));
@@ -288,13 +288,13 @@ impl engine::Sender for Sender {
             return None;
         }
         if let Some((packet, packets)) = repetition {
-            return Some(Departure { first: packet.value().into(), packets: packets.min(allowance), again: true });
+            return Some(Transmission { first: packet.value().into(), packets: packets.min(allowance), again: true });
         }
         let most = allowance.min(waiting).min(self.repair.room());
         self.buffer.plan_new(most)
     }
 
-    fn emit<'a>(&'a mut self, now: Instant, plan: Departure, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+    fn emit<'a>(&'a mut self, now: Instant, plan: Transmission, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
         self.state.on_sent(plan);
         self.rate.on_sent(now, plan.packets, plan.packets as usize * self.buffer.size());
         self.pacer.on_sent(now, plan.packets);

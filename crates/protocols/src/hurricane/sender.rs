@@ -6,7 +6,7 @@ use farhaul_wire::hurricane::{Groups, Record, encode_sent};
 use super::Options;
 use super::recent::Recent;
 use super::schedule::Schedule;
-use crate::blast::engine::{self, Departure, Feedback, Setup};
+use crate::blast::engine::{self, Feedback, Setup, Transmission};
 use crate::blast::numbered::{self, FIRST, SendBuffer, size_on_link};
 use crate::blast::partial::unreadable;
 use crate::blast::rate::{RateChoice, RateControl};
@@ -169,7 +169,7 @@ impl engine::Sender for Sender {
         self.apply_rate();
     }
 
-    fn plan(&mut self, now: Instant) -> Option<Departure> {
+    fn plan(&mut self, now: Instant) -> Option<Transmission> {
         let (lost, waiting) = (self.lost.first(), self.waiting());
         if lost.is_none() && waiting == 0 {
             self.note_nothing_to_send(now);
@@ -182,12 +182,12 @@ impl engine::Sender for Sender {
         }
         if let Some(first) = lost {
             let packets = self.buffer.train(first, allowance, |from| self.lost.next_present(from, self.buffer.next));
-            return Some(Departure { first: first.value().into(), packets, again: true });
+            return Some(Transmission { first: first.value().into(), packets, again: true });
         }
         self.buffer.plan_new(allowance.min(waiting))
     }
 
-    fn emit<'a>(&'a mut self, now: Instant, plan: Departure, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+    fn emit<'a>(&'a mut self, now: Instant, plan: Transmission, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
         self.state.on_sent(plan);
         self.rate.on_sent(now, plan.packets, plan.packets as usize * self.buffer.size());
         self.schedule.on_sent(now, plan.packets);

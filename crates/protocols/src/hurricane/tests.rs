@@ -6,7 +6,7 @@ use farhaul_units::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::*;
-use crate::blast::engine::{Departure, Receiver as _, Sender as _};
+use crate::blast::engine::{Receiver as _, Sender as _, Transmission};
 use crate::blast::tests::hostile::{any_path, assert_robust, assert_whole};
 use crate::blast::tests::testing::{
     Outcome, Path, content, field_out_of_range, is_out_of_turn, megabits, setup, transfer_whole,
@@ -229,7 +229,7 @@ fn a_request_of_what_was_delivered_is_ignored() {
     sender.on_delivered(now, 4 * 1_460 + 3);
     sender.handle_control(now, &missing(0x7FFF_FFF0, 16)).unwrap();
     sender.handle_control(now, &missing(2, 3)).unwrap();
-    assert_eq!(sender.plan(now), Some(Departure { first: 4, packets: 1, again: true }));
+    assert_eq!(sender.plan(now), Some(Transmission { first: 4, packets: 1, again: true }));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use self::supply::{Cut, Supply};
 use super::model::Model;
 use super::options::{Options, Spacing, packet_size, payload_rate};
 use super::{Division, Numbering};
-use crate::blast::engine::{self, Departure, Feedback, Setup};
+use crate::blast::engine::{self, Feedback, Setup, Transmission};
 use crate::blast::rate::{RateChoice, RateControl};
 use crate::blast::sending::{MAX_TRAIN_BYTES, SenderState};
 use farhaul_proto::endpoint::limit::Limit;
@@ -267,7 +267,7 @@ impl engine::Sender for Sender {
         self.rate.on_feedback(now, feedback);
     }
 
-    fn plan(&mut self, now: Instant) -> Option<Departure> {
+    fn plan(&mut self, now: Instant) -> Option<Transmission> {
         self.begin_if_due(now);
         self.note_limit(now);
         if !self.has_packets() {
@@ -283,7 +283,7 @@ impl engine::Sender for Sender {
         self.blast.as_mut()?.plan(&mut self.supply, most)
     }
 
-    fn emit<'a>(&'a mut self, now: Instant, plan: Departure, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+    fn emit<'a>(&'a mut self, now: Instant, plan: Transmission, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
         let blast = self.blast.as_mut()?;
         let first = SeqNo::new(u32::try_from(plan.first).ok()?);
         // Packets of the store bear their numbers and the tag. An original receiver expects neither.

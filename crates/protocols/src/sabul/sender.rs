@@ -18,7 +18,7 @@ use self::silence::Silence;
 use super::numbering::Numbering;
 use super::rate::RateControl;
 use super::{Options, Repairs, STORED_HEADER, refused};
-use crate::blast::engine::{self, Departure, Feedback, Setup};
+use crate::blast::engine::{self, Feedback, Setup, Transmission};
 use crate::blast::send_buffer::SendBuffer;
 use crate::blast::sending::{MAX_TRAIN_BYTES, SenderState};
 use crate::repair_list::RepairList;
@@ -177,7 +177,7 @@ impl Sender {
     }
 
     /// Packets left. `first` is whether none was in flight before.
-    fn on_left(&mut self, now: Instant, plan: Departure, first: bool) {
+    fn on_left(&mut self, now: Instant, plan: Transmission, first: bool) {
         self.state.on_sent(plan);
         self.pacer.on_sent(now, plan.packets);
         self.rate.on_sent(now, plan.packets);
@@ -269,7 +269,7 @@ impl engine::Sender for Sender {
         self.apply_rate();
     }
 
-    fn plan(&mut self, now: Instant) -> Option<Departure> {
+    fn plan(&mut self, now: Instant) -> Option<Transmission> {
         let (waiting, permitted) = (self.waiting(), self.permitted());
         if self.losses.is_empty() {
             if waiting == 0 {
@@ -292,15 +292,15 @@ impl engine::Sender for Sender {
             // A repair and its follower leave together.
             let least = if self.receiver == Receiver::Ours { 1 } else { 2 };
             let (packets, _) = self.visit_losses(allowance.max(least).min(trusted), |_| {});
-            return (packets > 0).then_some(Departure { first: first.value().into(), packets, again: true });
+            return (packets > 0).then_some(Transmission { first: first.value().into(), packets, again: true });
         }
         self.buffer.plan_new(allowance.min(waiting).min(permitted))
     }
 
-    fn emit<'a>(&'a mut self, now: Instant, plan: Departure, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+    fn emit<'a>(&'a mut self, now: Instant, plan: Transmission, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
         if plan.again {
             let (size, packets, bytes) = self.emit_losses(now, plan.packets, scratch)?;
-            self.on_left(now, Departure { packets, ..plan }, false);
+            self.on_left(now, Transmission { packets, ..plan }, false);
             return Some((size, bytes));
         }
         let first = self.buffer.next;
@@ -325,9 +325,9 @@ impl engine::Sender for Sender {
 
     fn deadline(&self) -> Option<Instant> {
         let waits = self.waiting() > 0 && self.permitted() > 0;
-        let departure = self.pacer.deadline().filter(|_| waits || !self.losses.is_empty());
-        let departure = departure.map(|at| at.max(self.silence.not_before()));
-        [departure, self.tick.deadline(), self.silence.deadline()].into_iter().flatten().min()
+        let next_packet = self.pacer.deadline().filter(|_| waits || !self.losses.is_empty());
+        let next_packet = next_packet.map(|at| at.max(self.silence.not_before()));
+        [next_packet, self.tick.deadline(), self.silence.deadline()].into_iter().flatten().min()
     }
 
     fn on_suspended(&mut self, now: Instant, _gap: Duration) {

@@ -11,7 +11,7 @@ use super::Options;
 use super::delay::{self, Delay, Law};
 use super::lately::Lately;
 use super::silence::Silence;
-use crate::blast::engine::{self, Departure, Feedback, Setup};
+use crate::blast::engine::{self, Feedback, Setup, Transmission};
 use crate::blast::rate::{RateChoice, RateControl};
 use crate::blast::send_buffer::SendBuffer;
 use crate::blast::sending::SenderState;
@@ -191,16 +191,16 @@ impl Sender {
         Err(PeerMisbehaved::out_of_range("the number of a requested block", block.into(), "a block that was sent"))
     }
 
-    // ---- departures ----
+    // ---- transmissions ----
 
     /// Listed blocks that make one train: at most `most`, and a short one ends it.
-    fn plan_repair(&self, first: SeqNo, most: u32) -> Departure {
+    fn plan_repair(&self, first: SeqNo, most: u32) -> Transmission {
         let packets = self.buffer.train(first, most, |from| self.losses.next_after(from, self.high()));
-        Departure { first: number(first), packets, again: true }
+        Transmission { first: number(first), packets, again: true }
     }
 
     /// Copies the blocks of a plan into `scratch`.
-    fn gather<'a>(&mut self, plan: Departure, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+    fn gather<'a>(&mut self, plan: Transmission, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
         scratch.clear();
         let (mut left, mut segment) = (plan.packets, 0);
         while left > 0 {
@@ -219,7 +219,7 @@ impl Sender {
         Some((segment, scratch))
     }
 
-    fn on_departed(&mut self, now: Instant, plan: Departure) {
+    fn on_transmitted(&mut self, now: Instant, plan: Transmission) {
         self.state.on_sent(plan);
         self.control.on_sent(now, plan.packets, plan.packets as usize * self.buffer.size());
         self.pacer.on_sent(now, plan.packets);
@@ -248,7 +248,7 @@ fn target(options: &Options, payload: usize, rate: Rate) -> f64 {
     }
 }
 
-/// The number of a block in a departure.
+/// The number of a block in a transmission.
 fn number(block: SeqNo) -> u64 {
     u64::from(block.value())
 }
@@ -324,7 +324,7 @@ impl engine::Sender for Sender {
         self.retarget();
     }
 
-    fn plan(&mut self, now: Instant) -> Option<Departure> {
+    fn plan(&mut self, now: Instant) -> Option<Transmission> {
         let waits = self.has_new() || self.repeats || !self.losses.is_empty();
         if !waits {
             self.note_nothing_to_send(now);
@@ -342,19 +342,19 @@ impl engine::Sender for Sender {
         if self.has_new() {
             let waiting = SeqRange::new(self.next, self.sendable_end().minus(1)).len();
             let run = self.buffer.store.run(self.next, waiting.min(allowance))?;
-            return Some(Departure {
+            return Some(Transmission {
                 first: number(self.next),
                 packets: run.packets,
                 again: self.next.is_before(self.high()),
             });
         }
-        Some(Departure { first: number(self.high().minus(1)), packets: 1, again: true })
+        Some(Transmission { first: number(self.high().minus(1)), packets: 1, again: true })
     }
 
-    fn emit<'a>(&'a mut self, now: Instant, plan: Departure, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+    fn emit<'a>(&'a mut self, now: Instant, plan: Transmission, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
         let first = SeqNo::new(plan.first as u32);
         if self.losses.contains(first) {
-            self.on_departed(now, plan);
+            self.on_transmitted(now, plan);
             return self.gather(plan, scratch);
         }
         let after = first.plus(plan.packets);
@@ -369,7 +369,7 @@ impl engine::Sender for Sender {
         if last {
             self.announced = after;
         }
-        self.on_departed(now, plan);
+        self.on_transmitted(now, plan);
         let run = self.buffer.store.run(first, plan.packets)?;
         if plan.again {
             mark(run.bytes, run.segment_size, Kind::Original);

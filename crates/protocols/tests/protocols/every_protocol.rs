@@ -10,7 +10,7 @@ use farhaul_proto::{Config, Endpoint, Entropy, Mode, Streams, controller_factory
 use farhaul_protocols::Protocol;
 use farhaul_protocols::registry::protocols;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
-use farhaul_sim::{Departing, TapAction, Workload};
+use farhaul_sim::{OutgoingDatagram, TapAction, Workload};
 use farhaul_units::{Duration, Rate};
 
 /// Bytes from the caller to the listener.
@@ -58,7 +58,7 @@ fn the_numbering_and_the_header_of_every_row_are_those_of_its_data_packets() {
         let mut run = pair(&entry.name.parse().unwrap()).start();
         let seen: Rc<RefCell<BTreeMap<u32, usize>>> = Rc::default();
         let seen_by_tap = Rc::clone(&seen);
-        run.set_tap(Some(Box::new(move |departing: &mut Departing<'_>| {
+        run.set_tap(Some(Box::new(move |departing: &mut OutgoingDatagram<'_>| {
             if let Some(number) = entry.numbering.number(departing.bytes) {
                 seen_by_tap.borrow_mut().insert(number, departing.bytes.len() - entry.header_len as usize);
             }

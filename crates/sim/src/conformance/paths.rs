@@ -6,7 +6,7 @@ use farhaul_units::{Duration, Instant, Rate, SeqNo};
 
 use super::subject::{Checked, Subject, acked, finish, is_in_order, pair_under, path, run_until, transfer};
 use crate::topology::path::{CALLER, address};
-use crate::trace::{Departing, TapAction};
+use crate::trace::{OutgoingDatagram, TapAction};
 use crate::{Simulation, Workload};
 
 /// Checks one requirement with one seed.
@@ -167,7 +167,7 @@ fn hostile_reports(subject: &Subject, seed: u64) -> Checked {
     let mut run = subject.pair(seed, plain()).caller(Workload::send(subject.bytes(1_000_000))).start();
     let mut count = 0_usize;
     let mut earlier: Option<Vec<u8>> = None;
-    run.set_tap(Some(Box::new(move |datagram: &mut Departing<'_>| {
+    run.set_tap(Some(Box::new(move |datagram: &mut OutgoingDatagram<'_>| {
         let is_report = datagram.from != address(CALLER) && datagram.bytes.starts_with(&ACK);
         if is_report && datagram.bytes.len() >= REPORTED_RATES.end {
             let claims = [[0_u8; 8], [0xFF; 8], [0, 0, 0, 1, 0, 0, 0, 1], [0, 0, 0, 0, 0x7F, 0xFF, 0xFF, 0xFF]];

@@ -91,7 +91,7 @@ impl Pair {
             self.sender.handle_channel(now, &bytes).unwrap();
         }
         while let Some((_, datagram)) = self.datagrams.pop_front_if(|(at, _)| *at <= now) {
-            assert_eq!(self.receiver.handle_datagram(now, PORT, &datagram), Arrival::Taken);
+            assert_eq!(self.receiver.handle_datagram(now, PORT, &datagram), DatagramOutcome::Taken);
         }
         self.receiver.end_batch(now);
         self.sender.handle_timeout(now).unwrap();

@@ -156,12 +156,12 @@ fn datagrams_that_no_sender_sends_change_nothing() {
 fn data_of_strangers_is_not_taken() {
     let mut receiver = open_receiver();
     let other: SocketAddr = "192.0.2.8:7000".parse().expect("an address");
-    assert_eq!(arrive_from(&mut receiver, 40, other, b"\0\0\0\0evil"), Arrival::Foreign);
+    assert_eq!(arrive_from(&mut receiver, 40, other, b"\0\0\0\0evil"), DatagramOutcome::Foreign);
     arrive(&mut receiver, 41, 0, b"good");
     let from_9 = arrive_from(&mut receiver, 42, SocketAddr::new(PEER, 9), b"\0\0\0\x01evil");
-    assert_eq!(from_9, Arrival::Foreign);
+    assert_eq!(from_9, DatagramOutcome::Foreign);
     let mapped: SocketAddr = "[::ffff:192.0.2.7]:7000".parse().expect("an address");
-    assert_eq!(arrive_from(&mut receiver, 43, mapped, b"\0\0\0\x01 too"), Arrival::Taken);
+    assert_eq!(arrive_from(&mut receiver, 43, mapped, b"\0\0\0\x01 too"), DatagramOutcome::Taken);
     assert_eq!(read(&mut receiver), b"good too");
     assert_eq!(receiver.stats(at(43)).totals.packets_invalid, 0);
 }

@@ -12,7 +12,7 @@ use super::super::{
 use super::{challenge, start};
 use crate::session::testing::content;
 use crate::session::testing::{Watched, said};
-use crate::session::{Arrival, OriginalSession as _};
+use crate::session::{DatagramOutcome, OriginalSession as _};
 
 /// Bytes of IPv4 and UDP headers.
 const HEADERS: usize = 28;
@@ -261,7 +261,7 @@ impl Pair {
                     break;
                 }
                 let Some((_, datagram)) = self.datagrams.pop_front() else { break };
-                if let Arrival::Block(placed) = self.client.handle_datagram(self.now, PORT, &datagram) {
+                if let DatagramOutcome::Block(placed) = self.client.handle_datagram(self.now, PORT, &datagram) {
                     let from = placed.offset as usize;
                     self.received[from..from + placed.bytes.len()].copy_from_slice(placed.bytes);
                 }

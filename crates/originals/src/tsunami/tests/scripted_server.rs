@@ -6,7 +6,7 @@ use farhaul_wire::tsunami::{MessageError, PORT};
 use super::super::{ClientEvent, ClientOptions, Fault, Listed, NameRefused};
 use super::{challenge, start};
 use crate::session::testing::Watched;
-use crate::session::{Arrival, OriginalSession as _, Placed};
+use crate::session::{DatagramOutcome, OriginalSession as _, Placed};
 use farhaul_proto::channel::ChannelEnd;
 
 type Client = Watched<super::Client>;
@@ -37,7 +37,7 @@ fn said(client: &mut Client) -> Vec<u8> {
 /// The block of a datagram if it is new.
 fn placed<'d>(client: &mut Client, now: Instant, datagram: &'d [u8]) -> Option<Placed<'d>> {
     match client.handle_datagram(now, PORT, datagram) {
-        Arrival::Block(placed) => Some(placed),
+        DatagramOutcome::Block(placed) => Some(placed),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use farhaul_proto::{ConnectionLost, Endpoint, Event, Read, StreamError, Streams};
 use farhaul_sim::topology::path::{CALLER, LISTENER, address};
-use farhaul_sim::{Departing, Simulation, TapAction, Workload};
+use farhaul_sim::{OutgoingDatagram, Simulation, TapAction, Workload};
 use farhaul_units::{AckNo, Duration, Instant};
 use farhaul_wire::udt4::{CONNECTION_BROKEN, Control};
 
@@ -193,7 +193,7 @@ fn b1_lost_questions_and_answers_do_not_make_a_forged_shutdown_come_true() {
         run.run_for(Duration::from_secs(15));
         let ids = overheard.borrow().ids;
         let mut questions = 0;
-        run.set_tap(Some(Box::new(move |datagram: &mut Departing<'_>| {
+        run.set_tap(Some(Box::new(move |datagram: &mut OutgoingDatagram<'_>| {
             let is_ack = matches!(Control::decode(datagram.bytes), Ok((_, _, Control::Ack(_))));
             if is_ack && datagram.from == address(LISTENER) {
                 questions += 1;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use farhaul_netem::PathSpec;
 use farhaul_proto::{Config, Endpoint, Entropy, Mode, Stats, Streams, udt};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
-use farhaul_sim::{Departing, Simulation, TapAction, Workload};
+use farhaul_sim::{OutgoingDatagram, Simulation, TapAction, Workload};
 use farhaul_units::{AckNo, Duration, Instant, MsgNo, Rate, SeqNo, SeqRange};
 use farhaul_wire::udt4::{
     Ack, Control, DataHeader, DropRequest, LossList, SocketId, Timestamp, destination, encode_losses, is_control,
@@ -47,7 +47,7 @@ pub(crate) type Forger = Box<dyn FnMut(Instant, &Overheard) -> Vec<(usize, Vec<u
 pub(crate) fn eavesdrop(run: &mut Simulation<Endpoint>, mut forge: Forger) -> Rc<RefCell<Overheard>> {
     let shared = Rc::new(RefCell::new(Overheard::default()));
     let overheard = Rc::clone(&shared);
-    run.set_tap(Some(Box::new(move |datagram: &mut Departing<'_>| {
+    run.set_tap(Some(Box::new(move |datagram: &mut OutgoingDatagram<'_>| {
         let mut overheard = overheard.borrow_mut();
         overheard.datagrams += 1;
         if let Some(id) = destination(datagram.bytes).filter(|id| !id.is_none()) {

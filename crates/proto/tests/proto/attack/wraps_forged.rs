@@ -4,7 +4,7 @@
 use farhaul_netem::{LossSpec, PathSpec};
 use farhaul_proto::{Config, Endpoint, Entropy, Mode, Stats, Streams, udt};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
-use farhaul_sim::{Content, Departing, Integrity, Simulation, TapAction};
+use farhaul_sim::{Content, Integrity, OutgoingDatagram, Simulation, TapAction};
 use farhaul_units::{AckNo, Duration, Rate, Rng, SeqNo};
 use farhaul_wire::udt4::{Ack, Control, DataHeader, Packet, Timestamp, destination};
 
@@ -29,7 +29,7 @@ fn path() -> PathSpec {
 }
 
 /// An attack on each departing datagram. It may change the datagram and forge others.
-type Attack = Box<dyn FnMut(&mut Departing<'_>, &mut Rng)>;
+type Attack = Box<dyn FnMut(&mut OutgoingDatagram<'_>, &mut Rng)>;
 
 /// Transfers in both directions. In the middle, packet numbers, acknowledgement numbers and time stamps wrap. Returns
 /// the duration, and the counters of both sides.
@@ -110,7 +110,7 @@ fn assert_withstands(times: u32, attack: Attack) {
 }
 
 /// Forges a `control` packet in the name of the sender of `datagram`.
-fn forge(datagram: &mut Departing<'_>, control: &Control<'_>) {
+fn forge(datagram: &mut OutgoingDatagram<'_>, control: &Control<'_>) {
     if let Some(to) = destination(datagram.bytes).filter(|to| !to.is_none()) {
         datagram.forged.push((datagram.from, datagram.to, encode(to, control)));
     }

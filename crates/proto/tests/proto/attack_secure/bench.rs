@@ -8,7 +8,7 @@ use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_proto::secure::{KeyChange, Keys, Null, Provider};
 use farhaul_proto::{Config, Endpoint, Entropy, Mode, Stats, Streams, secure};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
-use farhaul_sim::{Departing, Simulation, TapAction, Workload};
+use farhaul_sim::{OutgoingDatagram, Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Instant, MsgNo, Rate, SeqNo};
 use farhaul_wire::secure::{ConnectionName, DataForm, Epoch, HEADER_LEN, Header, PacketNumber, TAG_LEN, inner};
 use farhaul_wire::udt4::{self, Control, DataHeader, MessageField, Position, Timestamp};
@@ -80,7 +80,7 @@ pub(crate) struct Overheard {
 }
 
 impl Overheard {
-    fn note(&mut self, datagram: &Departing<'_>) {
+    fn note(&mut self, datagram: &OutgoingDatagram<'_>) {
         let Ok(header) = Header::decode(datagram.bytes) else { return };
         if !header.epoch.is_application() {
             return;
@@ -185,7 +185,7 @@ impl Liar {
     }
 
     /// Lets `change` have a packet of UDT4 of this side, and seals it again.
-    pub(crate) fn rewrite(&self, datagram: &mut Departing<'_>, change: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn rewrite(&self, datagram: &mut OutgoingDatagram<'_>, change: impl FnOnce(&mut Vec<u8>)) {
         let Ok(header) = Header::decode(datagram.bytes) else { return };
         let mut copy = datagram.bytes.clone();
         let body = &copy[HEADER_LEN..copy.len() - TAG_LEN];

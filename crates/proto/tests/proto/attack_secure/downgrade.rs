@@ -3,7 +3,7 @@
 
 use farhaul_proto::{ConnectionLost, Event, Mode, SecurityFault};
 use farhaul_sim::topology::path::{CALLER, LISTENER, address};
-use farhaul_sim::{Departing, TapAction, Workload};
+use farhaul_sim::{OutgoingDatagram, TapAction, Workload};
 use farhaul_units::{Duration, SeqNo};
 use farhaul_wire::secure::{HEADER_LEN, is_protected};
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, SocketType};
@@ -11,7 +11,7 @@ use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, SocketType};
 use crate::attack_secure::bench::{Run, encode, endpoint, null, upload};
 
 /// The end of a call that `attack` disturbs. There is no connection at either side.
-fn outcome(attack: impl FnMut(&mut Departing<'_>) -> TapAction + 'static) -> ConnectionLost {
+fn outcome(attack: impl FnMut(&mut OutgoingDatagram<'_>) -> TapAction + 'static) -> ConnectionLost {
     let mut run = upload();
     run.set_tap(Some(Box::new(attack)));
     run.run_for(Duration::from_secs(15));

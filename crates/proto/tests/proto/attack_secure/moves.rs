@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use farhaul_proto::Config;
 use farhaul_sim::topology::path::{CALLER, LISTENER, address};
-use farhaul_sim::{Departing, TapAction, Workload};
+use farhaul_sim::{OutgoingDatagram, TapAction, Workload};
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::Header;
 
@@ -25,7 +25,7 @@ fn peer(run: &Run) -> SocketAddr {
 }
 
 /// Sends a copy from `source` in front of a datagram of the caller.
-fn race(datagram: &mut Departing<'_>, source: SocketAddr) -> TapAction {
+fn race(datagram: &mut OutgoingDatagram<'_>, source: SocketAddr) -> TapAction {
     let genuine = (datagram.from, datagram.to, datagram.bytes.clone());
     datagram.forged.extend([(source, datagram.to, datagram.bytes.clone()), genuine]);
     TapAction::Drop

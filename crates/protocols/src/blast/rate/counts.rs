@@ -39,7 +39,7 @@ const REMEMBERED: usize = 8_192;
 /// What left and what arrived, for a search of the rate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
-    arrivals: VecDeque<Arrival>,
+    arrivals: VecDeque<FeedbackSample>,
     /// Bits on the wire that had left before each time.
     departures: VecDeque<(Instant, f64)>,
     sent: f64,
@@ -74,7 +74,7 @@ impl Offset {
 
 /// One feedback.
 #[derive(Clone, Copy, Debug)]
-struct Arrival {
+struct FeedbackSample {
     /// The receiver's clock.
     clock: Duration,
     /// Bits on the wire that had arrived.
@@ -103,7 +103,7 @@ impl Counts {
             self.arrivals.pop_front();
         }
         self.offset.note(now, feedback.clock);
-        self.arrivals.push_back(Arrival { clock: feedback.clock, bits });
+        self.arrivals.push_back(FeedbackSample { clock: feedback.clock, bits });
     }
 
     /// Feedback from now on has another clock.
@@ -143,11 +143,11 @@ impl Counts {
         if inner == 0 || bits <= 0.0 {
             return None;
         }
-        let missing = |arrival: &Arrival| {
+        let missing = |arrival: &FeedbackSample| {
             self.sent_before(self.offset.time_of(arrival.clock).saturating_sub(path.smoothed)) - arrival.bits
         };
         let (before, after) = (missing(first), missing(last));
-        let stray = |arrival: &Arrival| {
+        let stray = |arrival: &FeedbackSample| {
             let share = arrival.clock.saturating_sub(first.clock).as_secs_f64() / time;
             (missing(arrival) - before - share * (after - before)).abs()
         };
@@ -155,7 +155,7 @@ impl Counts {
         Some(Duration::from_secs_f64((mean / bits * time).min(LONGEST_STRAY.as_secs_f64())))
     }
 
-    fn between(&self, first: &Arrival, last: &Arrival, path: &RoundTrips) -> Option<Comparison> {
+    fn between(&self, first: &FeedbackSample, last: &FeedbackSample, path: &RoundTrips) -> Option<Comparison> {
         let time = last.clock.saturating_sub(first.clock);
         if time == Duration::ZERO {
             return None;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 
-use crate::blast::engine::{Departure, Prefix, Protocol, Receiver, Sender, Setup};
+use crate::blast::engine::{Prefix, Protocol, Receiver, Sender, Setup, Transmission};
 use crate::blast::receiving::ReceiverState;
 use crate::blast::sending::SenderState;
 use farhaul_proto::error::{ControlFault, PeerMisbehaved};
@@ -103,7 +103,7 @@ impl Sender for SimpleSender {
         Ok(Some(bytes.len()))
     }
 
-    fn plan(&mut self, now: Instant) -> Option<Departure> {
+    fn plan(&mut self, now: Instant) -> Option<Transmission> {
         if now < self.next {
             return None;
         }
@@ -112,10 +112,10 @@ impl Sender for SimpleSender {
         }
         self.next = now + PERIOD;
         let first = u64::from(*self.due.front()?);
-        Some(Departure { first, packets: 1, again: false })
+        Some(Transmission { first, packets: 1, again: false })
     }
 
-    fn emit<'a>(&'a mut self, _now: Instant, plan: Departure, out: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+    fn emit<'a>(&'a mut self, _now: Instant, plan: Transmission, out: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
         self.due.pop_front();
         out.clear();
         out.extend_from_slice(&self.prefix.bytes()[..self.prefix.length()]);

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
 pub(crate) use self::engines::{field_out_of_range, is_out_of_turn, megabits, setup, transfer_whole};
-use crate::blast::engine::{Departure, Feedback, Prefix, Protocol, Receiver, RoundTrips, Sender, Setup};
+use crate::blast::engine::{Feedback, Prefix, Protocol, Receiver, RoundTrips, Sender, Setup, Transmission};
 use farhaul_proto::config::Config;
 use farhaul_proto::error::PeerMisbehaved;
 use farhaul_proto::stats::Stats;
@@ -210,7 +210,7 @@ impl<P: Protocol> Wire<P> {
         self.sender.handle_timeout(self.now);
         self.receiver.handle_timeout(self.now);
         while let Some(plan) = self.sender.plan(self.now) {
-            self.depart(plan);
+            self.transmit(plan);
         }
         let mut arrived = false;
         while self.flight.front().is_some_and(|(at, _)| *at <= self.now) {
@@ -230,7 +230,7 @@ impl<P: Protocol> Wire<P> {
         Ok(())
     }
 
-    fn depart(&mut self, plan: Departure) {
+    fn transmit(&mut self, plan: Transmission) {
         let (size, bytes) = self.sender.emit(self.now, plan, &mut self.scratch).expect("a plan has datagrams");
         let datagrams: Vec<Vec<u8>> = bytes.chunks(size).map(<[u8]>::to_vec).collect();
         assert_eq!(datagrams.len(), plan.packets as usize, "as many datagrams as planned");

@@ -4,7 +4,7 @@ use farhaul_units::{SeqNo, SeqRange};
 use farhaul_wire::rbudp::{BitmapError, BitmapReader};
 
 use super::supply::{Cut, Supply};
-use crate::blast::engine::Departure;
+use crate::blast::engine::Transmission;
 use farhaul_proto::error::PeerMisbehaved;
 use farhaul_proto::loss::SendList;
 
@@ -67,10 +67,10 @@ impl Blast {
     }
 
     /// The next packets of this round, at most `most`.
-    pub(super) fn plan(&mut self, supply: &mut Supply, most: u32) -> Option<Departure> {
+    pub(super) fn plan(&mut self, supply: &mut Supply, most: u32) -> Option<Transmission> {
         let again = self.round > 0;
         let (first, packets) = if again { self.plan_again(most)? } else { self.plan_new(supply, most)? };
-        Some(Departure { first: first.value().into(), packets, again })
+        Some(Transmission { first: first.value().into(), packets, again })
     }
 
     fn plan_new(&self, supply: &mut Supply, most: u32) -> Option<(SeqNo, u32)> {
