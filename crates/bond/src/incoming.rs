@@ -20,7 +20,7 @@ pub(crate) struct Incoming {
     pub(crate) first: Mutex<()>,
     /// The block of which a part was read. Locked by the caller that reads.
     pub(crate) front: Mutex<Front>,
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<IncomingState>,
     /// There is something to read.
     pub(crate) ready: Condvar,
     /// There is room for blocks that lie ahead.
@@ -33,7 +33,7 @@ pub(crate) struct Front {
     pub(crate) used: usize,
 }
 
-pub(crate) struct State {
+pub(crate) struct IncomingState {
     pub(crate) order: Reassembly<Vec<u8>>,
     pub(crate) failed: Option<Cause>,
     pub(crate) is_gone: bool,
@@ -50,7 +50,7 @@ pub(crate) struct State {
     pub(crate) spare: Vec<Vec<u8>>,
 }
 
-impl State {
+impl IncomingState {
     /// Whether all was taken, and each connection that matters has ended. A flow that the peer never took does not matter.
     pub(crate) fn is_over(&self) -> bool {
         let has_ended = self.is_first_done && self.told >= self.tellers;
@@ -63,7 +63,7 @@ impl Incoming {
         Self {
             first: Mutex::default(),
             front: Mutex::default(),
-            state: Mutex::new(State {
+            state: Mutex::new(IncomingState {
                 order: Reassembly::new(received, WINDOW),
                 failed: None,
                 is_gone: false,
@@ -80,7 +80,7 @@ impl Incoming {
         }
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, IncomingState> {
         lock(&self.state)
     }
 

@@ -38,7 +38,7 @@ use farhaul_udp::Clock;
 use farhaul_units::Instant;
 
 use self::frame::Frame;
-use self::state::State;
+use self::state::MuxState;
 pub use self::stream::MuxStream;
 
 /// Bytes of the stream that may be underway or wait at the peer: 1 Gbit/s for 130 ms. A channel of OpenSSH itself has 2 MiB underway.
@@ -53,7 +53,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub struct Mux(Arc<Shared>);
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<MuxState>,
     /// There is work for the writer.
     work: Condvar,
     /// There is room for frames, or something to read, or the stream has ended.
@@ -79,7 +79,7 @@ impl Mux {
     ) -> io::Result<Self> {
         let clock = Clock::start();
         let mux = Self(Arc::new(Shared {
-            state: Mutex::new(State::new(clock.now())),
+            state: Mutex::new(MuxState::new(clock.now())),
             work: Condvar::new(),
             changed: Condvar::new(),
             clock,
@@ -138,7 +138,7 @@ impl Mux {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MuxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,7 +155,7 @@ impl Shared {
     }
 
     /// Waits for a change, until the deadline, and no longer than until the next look at a silent peer.
-    fn wait_until<'a>(&self, state: MutexGuard<'a, State>, deadline: Option<Instant>) -> MutexGuard<'a, State> {
+    fn wait_until<'a>(&self, state: MutexGuard<'a, MuxState>, deadline: Option<Instant>) -> MutexGuard<'a, MuxState> {
         let left = deadline.map_or(LOOK, |deadline| deadline.saturating_since(self.clock.now()).min(LOOK));
         let mut state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         state.look(self.clock.now());

@@ -21,7 +21,7 @@ pub(crate) struct Outgoing {
     /// Flows carry what is sent from now on: the peer has taken one. Before, it could not tell bytes that wait on a flow from none,
     /// once the first connection has ended.
     pub(crate) is_by_flows: AtomicBool,
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<OutgoingState>,
     /// There is room in the queue, or a writer has ended.
     pub(crate) room: Condvar,
     /// There is work for a writer.
@@ -31,7 +31,7 @@ pub(crate) struct Outgoing {
 }
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct OutgoingState {
     pub(crate) queue: VecDeque<Block>,
     /// Bytes that wait, or that a writer has in hand.
     pub(crate) queued: u64,
@@ -66,7 +66,7 @@ impl Block {
 }
 
 impl Outgoing {
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, OutgoingState> {
         lock(&self.state)
     }
 

@@ -8,7 +8,7 @@ use farhaul::{ConnectionLost, Error};
 use farhaul_session::{BLOCK_HEADER, MAX_BLOCK, Record};
 
 use crate::flow::{Cause, Flow, lock};
-use crate::incoming::{Front, SPARE, State, misbehaved};
+use crate::incoming::{Front, IncomingState, SPARE, misbehaved};
 use crate::shared::Shared;
 
 /// A wait for the first connection looks this often whether other flows have joined.
@@ -76,7 +76,7 @@ impl Shared {
         &'a self,
         front: &mut Front,
         out: &mut [u8],
-        wait: impl Fn(MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>, Error>,
+        wait: impl Fn(MutexGuard<'a, IncomingState>) -> Result<MutexGuard<'a, IncomingState>, Error>,
     ) -> Result<usize, Error> {
         if front.used == front.bytes.len() {
             let mut state = self.incoming.state();

@@ -8,7 +8,7 @@ use farhaul_session::{BLOCK_HEADER, MAX_BLOCK, Record};
 use farhaul_units::{Duration, Instant};
 
 use crate::flow::{Cause, Flow, lock};
-use crate::outgoing::{Block, End, QUEUE, SPARE, State};
+use crate::outgoing::{Block, End, OutgoingState, QUEUE, SPARE};
 use crate::shared::{BACKGROUND, Shared};
 
 /// A flow that waits for the first connection looks this often whether that has sent everything.
@@ -91,10 +91,10 @@ impl Shared {
     /// Waits for room in the queue, or for the end of a writer. After the deadline, the error tells the limit.
     fn wait_for_room<'a>(
         &self,
-        state: MutexGuard<'a, State>,
+        state: MutexGuard<'a, OutgoingState>,
         deadline: Option<Instant>,
         limit: impl FnOnce() -> Duration,
-    ) -> Result<MutexGuard<'a, State>, Error> {
+    ) -> Result<MutexGuard<'a, OutgoingState>, Error> {
         let room = &self.outgoing.room;
         let Some(deadline) = deadline else { return Ok(room.wait(state).unwrap_or_else(PoisonError::into_inner)) };
         let left = deadline.saturating_since(self.clock.now());
@@ -104,7 +104,7 @@ impl Shared {
         Ok(room.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    fn took(&self, mut state: MutexGuard<'_, State>, next: u64, len: usize) -> usize {
+    fn took(&self, mut state: MutexGuard<'_, OutgoingState>, next: u64, len: usize) -> usize {
         state.next = Some(next + len as u64);
         state.queued += len as u64;
         drop(state);

@@ -47,7 +47,7 @@ pub(super) struct Commits {
 
 #[derive(Debug, Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<CommitState>,
     /// A task is ready, or no task will come any more.
     work: Condvar,
     /// A task has completed.
@@ -55,7 +55,7 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CommitState {
     files: VecDeque<(FileCommit, Permit)>,
     /// In order of completion: a directory comes after those inside it.
     directories: VecDeque<(DirectoryCommit, Permit)>,
@@ -166,7 +166,7 @@ impl Commits {
 
     /// Adds a commit. A busy thread takes it when it looks for its next task, so that small files gather for one wait. Another
     /// thread is called for a task that waits for nobody.
-    fn submit(&mut self, put: impl FnOnce(&mut State, Permit)) {
+    fn submit(&mut self, put: impl FnOnce(&mut CommitState, Permit)) {
         drop(self.shared.wait_until(|state| state.under_way < UNDER_WAY));
         // Waits for a permit without the lock, which threads need to return permits. No other caller adds commits
         // meanwhile.
@@ -208,16 +208,16 @@ impl Drop for Commits {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CommitState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait_until(&self, holds: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+    fn wait_until(&self, holds: impl Fn(&CommitState) -> bool) -> MutexGuard<'_, CommitState> {
         self.progress.wait_while(self.state(), |state| !holds(state)).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls an idle thread. Returns whether there is one.
-    fn call(&self, state: &mut State) -> bool {
+    fn call(&self, state: &mut CommitState) -> bool {
         let is_there = state.calls < state.idle;
         if is_there {
             state.calls += 1;
@@ -246,9 +246,9 @@ impl Shared {
         }
     }
 
-    fn wait_for_call<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait_for_call<'a>(&self, mut state: MutexGuard<'a, CommitState>) -> MutexGuard<'a, CommitState> {
         (state.busy, state.idle) = (state.busy - 1, state.idle + 1);
-        let is_not_called = |state: &mut State| state.calls == 0 && !state.is_ending;
+        let is_not_called = |state: &mut CommitState| state.calls == 0 && !state.is_ending;
         let mut state = self.work.wait_while(state, is_not_called).unwrap_or_else(PoisonError::into_inner);
         state.calls = state.calls.saturating_sub(1);
         (state.busy, state.idle) = (state.busy + 1, state.idle - 1);
@@ -263,7 +263,7 @@ impl Shared {
         }
     }
 
-    fn perform<'a>(&'a self, task: Task, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn perform<'a>(&'a self, task: Task, state: MutexGuard<'a, CommitState>) -> MutexGuard<'a, CommitState> {
         drop(state);
         let done = task.perform();
         let mut state = self.state();
@@ -273,7 +273,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl CommitState {
     /// Whether the last commit does not gather with others: the content of a large file, a directory, or one that completes a group.
     fn is_worth_another_thread(&self) -> bool {
         let is_small = |(commit, _): &(FileCommit, Permit)| matches!(commit.content, Complete::Small(_));
@@ -456,7 +456,7 @@ mod tests {
     #[test]
     fn small_files_gather_while_a_thread_is_busy() {
         let here = Arc::new(Directory::open(&std::env::temp_dir()).unwrap());
-        let mut state = State::default();
+        let mut state = CommitState::default();
         for number in 1..=2 * BATCH {
             let (directory, content) = (Arc::clone(&here), Vec::new());
             let name = farhaul_session::Component::new(b"name").unwrap();
@@ -489,7 +489,7 @@ mod tests {
                 DirectoryCommit { id: EntryId(id), directory, parent, properties, is_ours: false, syncs: true };
             (commit, Permit::take())
         };
-        let mut state = State { under_way: 3, ..State::default() };
+        let mut state = CommitState { under_way: 3, ..CommitState::default() };
         // This is another handle of the same directory.
         state.unnamed.push((EntryId(0), open(&std::env::temp_dir()).identity()));
         state.directories.extend([commit(1, &mine), commit(2, &other)]);

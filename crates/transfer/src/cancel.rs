@@ -22,11 +22,11 @@ pub struct Cancellation(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     is_cancelled: Arc<AtomicBool>,
-    state: Mutex<State>,
+    state: Mutex<CancellationState>,
 }
 
 #[derive(Default)]
-struct State {
+struct CancellationState {
     reason: Option<Error>,
     on_cancel: Vec<Box<dyn Fn() + Send>>,
     /// What ends calls of open ports.
@@ -46,7 +46,7 @@ impl Cancellation {
         let mut state = self.state();
         state.reason.get_or_insert(reason);
         self.0.is_cancelled.store(true, Ordering::Release);
-        let State { on_cancel, cancellers, .. } = &mut *state;
+        let CancellationState { on_cancel, cancellers, .. } = &mut *state;
         let (all, ports) = (std::mem::take(on_cancel), std::mem::take(cancellers));
         // They may look at this cancellation.
         drop(state);
@@ -116,7 +116,7 @@ impl Cancellation {
     }
 
     /// The content, even after a panic: a list and an optional reason are always consistent.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CancellationState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

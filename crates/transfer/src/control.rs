@@ -44,12 +44,12 @@ struct Shared {
     bits: u64,
     events: Events,
     clock: Clock,
-    state: Mutex<State>,
+    state: Mutex<ControlState>,
     bell: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct ControlState {
     stopped: bool,
     /// When the goodput reached the target for the first time, and the datagrams acknowledged until then. Deviations after
     /// that are the stream's, and count.
@@ -105,7 +105,7 @@ impl Drop for Control {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ControlState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -126,7 +126,7 @@ impl Shared {
     }
 
     /// Delays count from the convergence on.
-    fn note_convergence(&self, state: &mut State, figures: &StableFigures) {
+    fn note_convergence(&self, state: &mut ControlState, figures: &StableFigures) {
         let first = figures.converged_after.is_some() && state.settled.is_none();
         if first && self.stream.take_delays().is_ok() {
             state.settled = Some((self.clock.now(), figures.acknowledged));

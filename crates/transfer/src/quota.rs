@@ -24,11 +24,11 @@ pub struct Quota {
     about: &'static str,
     /// Lines of a period.
     most: u32,
-    state: Mutex<State>,
+    state: Mutex<QuotaState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QuotaState {
     /// When the period began, unless nothing was printed since the last one.
     began: Option<Instant>,
     printed: u32,
@@ -77,12 +77,12 @@ impl Quota {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QuotaState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl QuotaState {
     /// Ends a period. Returns the number of lines that it left out, if there are any.
     fn on_time(&mut self, now: Instant) -> Option<u64> {
         if self.began.is_some_and(|began| now.saturating_since(began) < PERIOD) {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_warnings_becomes_a_few_lines_a_minute_and_every_one_is_counted() {
-        let (mut state, mut printed, mut counted) = (State::default(), 0, 0);
+        let (mut state, mut printed, mut counted) = (QuotaState::default(), 0, 0);
         // A thousand a second, for an hour.
         for millis in 0..3_600_000 {
             let (before, admitted) = state.on_line(at(millis), WARNINGS);
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn warnings_that_come_seldom_are_all_printed() {
-        let mut state = State::default();
+        let mut state = QuotaState::default();
         assert!((0..1_000).all(|turn| state.on_line(at(turn * 7_000), WARNINGS) == (None, true)));
     }
 }

@@ -24,12 +24,12 @@ pub struct Throttle(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<ThrottleState>,
     resumed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct ThrottleState {
     /// The cap that was set last; `None` if none was set.
     cap: Option<Option<Rate>>,
     is_paused: bool,
@@ -233,7 +233,7 @@ impl Throttle {
         self.connected(self.state(), Connected { stream: stream.clone(), caps: None, is_background: false })
     }
 
-    fn connected(&self, mut state: MutexGuard<'_, State>, session: Connected) -> Capped {
+    fn connected(&self, mut state: MutexGuard<'_, ThrottleState>, session: Connected) -> Capped {
         let number = state.next;
         state.next += 1;
         state.sessions.insert(number, session);
@@ -241,7 +241,7 @@ impl Throttle {
     }
 
     /// The content, even after a panic: caps and a flag are always consistent.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ThrottleState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -47,13 +47,13 @@ impl Lane {
 /// Tests that have not run.
 #[derive(Debug)]
 pub(super) struct Schedule<'a> {
-    state: Mutex<State<'a>>,
+    state: Mutex<ScheduleState<'a>>,
     /// A test has ended.
     ended: Condvar,
 }
 
 #[derive(Debug)]
-struct State<'a> {
+struct ScheduleState<'a> {
     waiting: [VecDeque<Test<'a>>; LANES.len()],
     running: [usize; LANES.len()],
     /// `None` if the system does not tell.
@@ -71,7 +71,7 @@ pub(super) struct Turn<'s, 'a> {
 
 impl<'a> Schedule<'a> {
     pub(super) fn new(tests: Vec<Test<'a>>) -> Self {
-        let mut state = State {
+        let mut state = ScheduleState {
             waiting: Default::default(),
             running: Default::default(),
             idleness: Idleness::start(),
@@ -102,7 +102,7 @@ impl<'a> Schedule<'a> {
     }
 }
 
-impl<'a> State<'a> {
+impl<'a> ScheduleState<'a> {
     /// Whether a lane has no test left, not even a running one.
     fn is_done(&self, lane: Lane) -> bool {
         self.waiting[lane as usize].is_empty() && self.running[lane as usize] == 0

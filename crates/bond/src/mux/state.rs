@@ -19,7 +19,7 @@ pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 /// What both threads and all handles share.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct MuxState {
     out: Outgoing,
     into: Incoming,
     /// Why the stream is over for this side.
@@ -56,7 +56,7 @@ pub(super) enum Over {
     Lost(ConnectionLost),
 }
 
-impl State {
+impl MuxState {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             out: Outgoing::new(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use farhaul::{ConnectionLost, Error, Rate, Stats};
 
 use super::Shared;
-use super::state::{Over, State};
+use super::state::{MuxState, Over};
 
 /// The stream of bytes. Clones are handles of the same one. Dropping the last one without an end gives it up.
 #[derive(Clone)]
@@ -105,7 +105,7 @@ impl MuxStream {
 
     /// Others carry the stream from now on. A reader that waits looks up, as after its time-out.
     pub fn rest(&self) {
-        self.change(State::rest);
+        self.change(MuxState::rest);
     }
 
     /// Waits until the peer uses the stream. Returns whether it does.
@@ -142,7 +142,7 @@ impl MuxStream {
 
     /// Ends this side's direction, waits until everything has arrived, and leaves.
     pub fn finish(&self) -> Result<(), Error> {
-        self.change(State::end);
+        self.change(MuxState::end);
         self.wait_for(|state| state.has_arrived())?;
         self.close();
         Ok(())
@@ -158,12 +158,12 @@ impl MuxStream {
 
     /// Leaves the stream. What was taken arrives first.
     pub fn close(&self) {
-        self.change(State::leave);
+        self.change(MuxState::leave);
     }
 
     /// Gives the stream up. The peer reads what has arrived, and then that it was given up.
     pub fn abort(&self) {
-        self.change(State::give_up);
+        self.change(MuxState::give_up);
     }
 
     /// Caps what this side sends.
@@ -202,15 +202,15 @@ impl MuxStream {
         shared.state().stats(shared.clock.now())
     }
 
-    fn change<R>(&self, how: impl FnOnce(&mut State) -> R) -> R {
+    fn change<R>(&self, how: impl FnOnce(&mut MuxState) -> R) -> R {
         let result = how(&mut self.shared().state());
         self.shared().notify();
         result
     }
 
-    fn wait_for(&self, what: impl Fn(&State) -> bool) -> Result<(), Error> {
+    fn wait_for(&self, what: impl Fn(&MuxState) -> bool) -> Result<(), Error> {
         let shared = self.shared();
-        let mut state: MutexGuard<'_, State> = shared.state();
+        let mut state: MutexGuard<'_, MuxState> = shared.state();
         loop {
             if what(&state) {
                 return Ok(());

@@ -10,7 +10,7 @@ use farhaul::{ConnectionLost, Error, Rate};
 use farhaul_units::Instant;
 
 use super::frame::Frame;
-use super::state::{Over, State};
+use super::state::{MuxState, Over};
 use super::{Gone, Mux, MuxStream, WINDOW};
 
 /// Longer than anything here takes on a busy machine.
@@ -237,7 +237,7 @@ fn two_streams_that_are_tied_are_one() {
 #[test]
 fn frames_of_any_kind_that_are_passed_on_have_a_bound() {
     for frame in [Frame::Count { received: 0, limit: 0 }, Frame::End, Frame::Close { in_order: true }] {
-        let (mut state, mut bytes) = (State::new(Instant::ZERO), Vec::new());
+        let (mut state, mut bytes) = (MuxState::new(Instant::ZERO), Vec::new());
         frame.put(&mut bytes);
         let passed = (0..1_000_000).take_while(|_| state.has_queue() && (state.pass(&bytes), true).1).count();
         assert!(passed * bytes.len() < 1 << 20, "{frame:?}: {passed} frames");
@@ -252,7 +252,7 @@ fn frames_of_any_kind_that_are_passed_on_have_a_bound() {
 #[test]
 fn a_peer_that_leaves_in_order_while_an_end_without_bytes_is_underway_has_everything() {
     let [idle, unheard] = [&[][..], b"x"].map(|data| {
-        let mut state = State::new(Instant::ZERO);
+        let mut state = MuxState::new(Instant::ZERO);
         state.handle(Frame::Data(b"hello"), Instant::ZERO);
         assert_eq!(state.take(data, Instant::ZERO), data.len());
         state.end();
@@ -265,7 +265,7 @@ fn a_peer_that_leaves_in_order_while_an_end_without_bytes_is_underway_has_everyt
 
 #[test]
 fn a_message_in_the_hand_of_the_writer_is_not_written_yet() {
-    let mut state = State::new(Instant::ZERO);
+    let mut state = MuxState::new(Instant::ZERO);
     assert!(state.is_written());
     state.put(Frame::Message(b"last words")).unwrap();
     assert!(state.next_frame().is_some());

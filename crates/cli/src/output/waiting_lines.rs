@@ -17,7 +17,7 @@ pub(super) struct Line {
 /// Lines in order.
 #[derive(Default)]
 pub(super) struct WaitingLines {
-    state: Mutex<State>,
+    state: Mutex<LineState>,
     /// There are lines.
     more: Condvar,
     /// All lines are written.
@@ -25,7 +25,7 @@ pub(super) struct WaitingLines {
 }
 
 #[derive(Default)]
-struct State {
+struct LineState {
     lines: VecDeque<Line>,
     bytes: usize,
     /// Lines that were not taken since the last one that was.
@@ -35,14 +35,14 @@ struct State {
     is_given_up: bool,
 }
 
-impl State {
+impl LineState {
     fn is_idle(&self) -> bool {
         self.lines.is_empty() && self.left_out == 0 && !self.is_writing
     }
 }
 
 impl WaitingLines {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LineState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -88,7 +88,7 @@ impl WaitingLines {
 
     /// Waits until all lines are written, but no longer than this, and not again for a reader that has not taken them.
     pub(super) fn wait_until_written(&self, longest: Duration) {
-        let waits = |state: &mut State| !state.is_idle() && !state.is_given_up;
+        let waits = |state: &mut LineState| !state.is_idle() && !state.is_given_up;
         let waited = self.written.wait_timeout_while(self.state(), longest, waits);
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         state.is_given_up |= timeout.timed_out();

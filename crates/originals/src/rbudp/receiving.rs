@@ -20,7 +20,7 @@ use farhaul_protocols::rbudp::receiver::{Datagrams, Receiver};
 pub struct ReceivingSession {
     terms: Terms,
     receiver: Receiver,
-    state: State,
+    state: ReceivingState,
     /// Bytes for the channel.
     out: Vec<u8>,
     /// A record that arrives in pieces.
@@ -31,7 +31,7 @@ pub struct ReceivingSession {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ReceivingState {
     /// The name was sent, and the size is awaited.
     Size,
     /// The file is received, or has been.
@@ -53,7 +53,7 @@ impl ReceivingSession {
             return Err(Fault::OutOfTurn("an empty name"));
         }
         let out = encode_name(name)?.to_vec();
-        Self::new(now, terms, NO_FILE, State::Size, out)
+        Self::new(now, terms, NO_FILE, ReceivingState::Size, out)
     }
 
     /// Asks for a stream.
@@ -61,10 +61,10 @@ impl ReceivingSession {
     /// # Errors
     /// The payload is out of range.
     pub fn stream(now: Instant, terms: Terms) -> Result<Self, Fault> {
-        Self::new(now, terms, Division::Stream, State::Stream, vec![STREAM_MODE])
+        Self::new(now, terms, Division::Stream, ReceivingState::Stream, vec![STREAM_MODE])
     }
 
-    fn new(now: Instant, terms: Terms, division: Division, state: State, out: Vec<u8>) -> Result<Self, Fault> {
+    fn new(now: Instant, terms: Terms, division: Division, state: ReceivingState, out: Vec<u8>) -> Result<Self, Fault> {
         terms.check()?;
         let receiver = terms.receiver(division, now);
         Ok(Self { terms, receiver, state, out, record: Vec::new(), size: None, heard: now })
@@ -75,11 +75,11 @@ impl ReceivingSession {
     /// # Errors
     /// The name is out of range, or the last file is not complete.
     pub fn ask(&mut self, now: Instant, name: &[u8]) -> Result<(), Fault> {
-        if !self.is_complete() || !matches!(self.state, State::File | State::Empty) {
+        if !self.is_complete() || !matches!(self.state, ReceivingState::File | ReceivingState::Empty) {
             return Err(Fault::OutOfTurn("another name"));
         }
         self.out.extend_from_slice(&encode_name(name)?);
-        self.state = if name.is_empty() { State::Over } else { State::Size };
+        self.state = if name.is_empty() { ReceivingState::Over } else { ReceivingState::Size };
         self.size = None;
         self.heard = now;
         Ok(())
@@ -95,10 +95,10 @@ impl ReceivingSession {
     /// Whether everything has arrived: the file as a whole, or the stream up to its end. Some of it may be unread.
     pub fn is_complete(&self) -> bool {
         match self.state {
-            State::Size => false,
-            State::File => self.receiver.is_between_blasts(),
-            State::Empty | State::Over => true,
-            State::Stream => self.receiver.is_ended(),
+            ReceivingState::Size => false,
+            ReceivingState::File => self.receiver.is_between_blasts(),
+            ReceivingState::Empty | ReceivingState::Over => true,
+            ReceivingState::Stream => self.receiver.is_ended(),
         }
     }
 
@@ -138,7 +138,7 @@ impl ReceivingSession {
         })?;
         let division = self.terms.division(size)?;
         self.size = Some(size);
-        self.state = if size == 0 { State::Empty } else { State::File };
+        self.state = if size == 0 { ReceivingState::Empty } else { ReceivingState::File };
         self.receiver.expect(now, division);
         Ok(())
     }
@@ -148,14 +148,14 @@ impl ReceivingSession {
         EndOfBlast::decode(record, ByteOrder::Little)
             .map_err(|_| PeerMisbehaved::out_of_turn("a record after an empty file"))?;
         encode_bitmap(0, std::iter::empty(), &mut self.out);
-        self.state = State::File;
+        self.state = ReceivingState::File;
         Ok(())
     }
 
     /// How long the sender may be silent now; `None` if it need not say anything. A stream pauses between blasts.
     fn patience(&self) -> Option<Duration> {
         match self.state {
-            State::Size => Some(self.terms.patience),
+            ReceivingState::Size => Some(self.terms.patience),
             _ if self.awaits_first_datagram() => Some(UDP_PATIENCE.min(self.terms.patience)),
             _ => self.receiver.awaits_peer().then_some(self.terms.patience),
         }
@@ -183,16 +183,16 @@ impl OriginalSession for ReceivingSession {
     fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Fault> {
         self.heard = now;
         let mut rest = bytes;
-        while !rest.is_empty() && matches!(self.state, State::Size | State::Empty) {
+        while !rest.is_empty() && matches!(self.state, ReceivingState::Size | ReceivingState::Empty) {
             let Some(record) = self.take_record(&mut rest) else { return Ok(()) };
             match self.state {
-                State::Size => self.on_size(now, record)?,
+                ReceivingState::Size => self.on_size(now, record)?,
                 _ => self.on_empty_blast(record)?,
             }
         }
         match self.state {
             _ if rest.is_empty() => {}
-            State::Over => return Err(PeerMisbehaved::out_of_turn("a record after the end").into()),
+            ReceivingState::Over => return Err(PeerMisbehaved::out_of_turn("a record after the end").into()),
             _ => self.receiver.handle_control(now, rest)?,
         }
         self.check_payload()
@@ -202,10 +202,10 @@ impl OriginalSession for ReceivingSession {
         let between = end == ChannelEnd::Finished && self.receiver.is_between_blasts();
         match self.state {
             // A sender that refuses may reset the connection.
-            State::Size => Err(Fault::NoAnswer),
+            ReceivingState::Size => Err(Fault::NoAnswer),
             // The original simply ends the channel after a stream.
-            State::Stream if between => {
-                self.state = State::Over;
+            ReceivingState::Stream if between => {
+                self.state = ReceivingState::Over;
                 Ok(())
             }
             _ if self.is_complete() => Ok(()),

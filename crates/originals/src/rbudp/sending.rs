@@ -24,7 +24,7 @@ const CERTAIN_PACKETS: u32 = 32;
 pub struct SendingSession {
     terms: Terms,
     sender: Sender,
-    state: State,
+    state: SendingState,
     /// Bytes for the channel. Datagrams wait for them.
     out: Vec<u8>,
     /// The last name, once it is complete.
@@ -35,7 +35,7 @@ pub struct SendingSession {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum SendingState {
     /// A name is awaited: the first, or the next of a list.
     Name { first: bool },
     /// The host must [answer](SendingSession::answer) a name.
@@ -60,7 +60,7 @@ impl SendingSession {
     /// # Errors
     /// The payload is out of range.
     pub fn files(now: Instant, terms: Terms) -> Result<Self, Fault> {
-        Self::new(now, terms, NO_FILE, State::Name { first: true })
+        Self::new(now, terms, NO_FILE, SendingState::Name { first: true })
     }
 
     /// Gives a stream.
@@ -68,10 +68,10 @@ impl SendingSession {
     /// # Errors
     /// The payload is out of range.
     pub fn stream(now: Instant, terms: Terms) -> Result<Self, Fault> {
-        Self::new(now, terms, Division::Stream, State::StreamRequest)
+        Self::new(now, terms, Division::Stream, SendingState::StreamRequest)
     }
 
-    fn new(now: Instant, terms: Terms, division: Division, state: State) -> Result<Self, Fault> {
+    fn new(now: Instant, terms: Terms, division: Division, state: SendingState) -> Result<Self, Fault> {
         terms.check()?;
         let sender = terms.sender(division, now);
         Ok(Self { terms, sender, state, out: Vec::new(), block: Vec::new(), size: None, heard: now })
@@ -83,7 +83,7 @@ impl SendingSession {
     /// absolute path, or end with a newline. To refuse, reset the channel: the dialogue has no word for it.
     pub fn asked(&self) -> Option<&[u8]> {
         let block = self.block.as_slice().try_into().ok()?;
-        (self.state == State::Asked).then(|| decode_name(block).unwrap_or_default())
+        (self.state == SendingState::Asked).then(|| decode_name(block).unwrap_or_default())
     }
 
     /// Answers a name with the size of the file, whose bytes follow by [`write`](Self::write).
@@ -91,7 +91,7 @@ impl SendingSession {
     /// # Errors
     /// Nobody asked, or the file is too large.
     pub fn answer(&mut self, now: Instant, size: u64) -> Result<(), Fault> {
-        if self.state != State::Asked {
+        if self.state != SendingState::Asked {
             return Err(Fault::OutOfTurn("an answer"));
         }
         let division = self.terms.division(size)?;
@@ -102,9 +102,9 @@ impl SendingSession {
         if size == 0 {
             // The original crashes here, so what its receiver expects is not known.
             self.out.extend_from_slice(&EndOfBlast { round: 0 }.encode());
-            self.state = State::Empty { bitmap: bitmap_len(0) };
+            self.state = SendingState::Empty { bitmap: bitmap_len(0) };
         } else {
-            self.state = State::File;
+            self.state = SendingState::File;
             self.sender.give(now, division);
         }
         Ok(())
@@ -118,7 +118,7 @@ impl SendingSession {
     /// Bytes that [`write`](Self::write) takes now. A file is taken as a whole.
     pub fn room(&self) -> usize {
         match self.state {
-            State::File | State::Stream { finished: false } => self.sender.room(),
+            SendingState::File | SendingState::Stream { finished: false } => self.sender.room(),
             _ => 0,
         }
     }
@@ -135,7 +135,7 @@ impl SendingSession {
 
     /// The stream is written as a whole.
     pub fn finish(&mut self, now: Instant) {
-        if let State::Stream { finished } = &mut self.state {
+        if let SendingState::Stream { finished } = &mut self.state {
             *finished = true;
             self.sender.flush(now);
             self.end_stream_if_delivered();
@@ -145,7 +145,7 @@ impl SendingSession {
     /// Whether the peer has everything: the last file asked for, or the stream. Drain
     /// [`poll_channel`](Self::poll_channel), then end the channel, or await the next name of a list.
     pub fn is_complete(&self) -> bool {
-        matches!(self.state, State::Over | State::Name { first: false }) && self.out.is_empty()
+        matches!(self.state, SendingState::Over | SendingState::Name { first: false }) && self.out.is_empty()
     }
 
     /// Counts of this session.
@@ -161,7 +161,7 @@ impl SendingSession {
         self.block.extend_from_slice(&rest[..taken]);
         *rest = &rest[taken..];
         if let Ok(block) = self.block.as_slice().try_into() {
-            self.state = if decode_name(block)?.is_empty() { State::Over } else { State::Asked };
+            self.state = if decode_name(block)?.is_empty() { SendingState::Over } else { SendingState::Asked };
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ impl SendingSession {
         let used = match self.sender.take_bitmap(now, bytes) {
             Ok(used) => used,
             Err(fault) => {
-                self.state = State::Mismatch(self.mismatch(now, before, bytes, fault.into())?);
+                self.state = SendingState::Mismatch(self.mismatch(now, before, bytes, fault.into())?);
                 return Ok(bytes.len());
             }
         };
@@ -183,8 +183,8 @@ impl SendingSession {
             let none = self.sender.lost_altogether().map(Fault::NothingArrived);
             return Err(none.unwrap_or(Fault::NoProgress(FRUITLESS_ROUNDS)));
         }
-        if self.state == State::File && self.sender.has_given() {
-            self.state = State::Name { first: false };
+        if self.state == SendingState::File && self.sender.has_given() {
+            self.state = SendingState::Name { first: false };
         }
         self.end_stream_if_delivered();
         Ok(used)
@@ -209,9 +209,9 @@ impl SendingSession {
     }
 
     fn end_stream_if_delivered(&mut self) {
-        if self.state == (State::Stream { finished: true }) && self.sender.is_delivered() {
+        if self.state == (SendingState::Stream { finished: true }) && self.sender.is_delivered() {
             self.out.extend_from_slice(&encode_length(0));
-            self.state = State::Over;
+            self.state = SendingState::Over;
         }
     }
 
@@ -226,15 +226,15 @@ impl SendingSession {
 
     /// Whether the request was answered. The size goes first.
     fn may_send(&self) -> bool {
-        self.out.is_empty() && matches!(self.state, State::File | State::Stream { .. })
+        self.out.is_empty() && matches!(self.state, SendingState::File | SendingState::Stream { .. })
     }
 
     fn awaits_peer(&self) -> bool {
         match self.state {
-            State::Name { first } => first || !self.block.is_empty(),
-            State::StreamRequest | State::Empty { .. } => true,
-            State::File | State::Stream { .. } => self.sender.awaits_bitmap(),
-            State::Asked | State::Mismatch(_) | State::Over => false,
+            SendingState::Name { first } => first || !self.block.is_empty(),
+            SendingState::StreamRequest | SendingState::Empty { .. } => true,
+            SendingState::File | SendingState::Stream { .. } => self.sender.awaits_bitmap(),
+            SendingState::Asked | SendingState::Mismatch(_) | SendingState::Over => false,
         }
     }
 }
@@ -247,27 +247,27 @@ impl OriginalSession for SendingSession {
         let mut rest = bytes;
         while let Some(&byte) = rest.first() {
             match &mut self.state {
-                State::Name { .. } => self.on_name(&mut rest)?,
-                State::StreamRequest if byte == STREAM_MODE => {
-                    self.state = State::Stream { finished: false };
+                SendingState::Name { .. } => self.on_name(&mut rest)?,
+                SendingState::StreamRequest if byte == STREAM_MODE => {
+                    self.state = SendingState::Stream { finished: false };
                     rest = &rest[1..];
                 }
-                State::StreamRequest => return Err(Fault::WantsFile),
-                State::Empty { bitmap } => {
+                SendingState::StreamRequest => return Err(Fault::WantsFile),
+                SendingState::Empty { bitmap } => {
                     *bitmap -= 1;
                     rest = &rest[1..];
                     if *bitmap == 0 {
-                        self.state = State::Name { first: false };
+                        self.state = SendingState::Name { first: false };
                     }
                 }
-                State::File | State::Stream { .. } => {
+                SendingState::File | SendingState::Stream { .. } => {
                     rest = &rest[self.on_bitmap(now, rest)?..];
                 }
-                State::Mismatch(mismatch) => {
+                SendingState::Mismatch(mismatch) => {
                     mismatch.add(rest.len());
                     return Ok(());
                 }
-                State::Asked | State::Over => {
+                SendingState::Asked | SendingState::Over => {
                     return Err(PeerMisbehaved::out_of_turn("a record of the receiver").into());
                 }
             }
@@ -277,16 +277,16 @@ impl OriginalSession for SendingSession {
 
     fn channel_ended(&mut self, now: Instant, _end: ChannelEnd) -> Result<(), Fault> {
         match self.state {
-            State::Name { first: false } if self.block.is_empty() => Ok(()),
-            State::Name { first: true } if self.block.is_empty() => Err(Fault::NothingAsked),
-            State::Over => Ok(()),
-            State::Empty { .. } => {
+            SendingState::Name { first: false } if self.block.is_empty() => Ok(()),
+            SendingState::Name { first: true } if self.block.is_empty() => Err(Fault::NothingAsked),
+            SendingState::Over => Ok(()),
+            SendingState::Empty { .. } => {
                 // Nothing is missing. The original receiver cannot map an empty file, and leaves without an answer.
-                self.state = State::Name { first: false };
+                self.state = SendingState::Name { first: false };
                 Ok(())
             }
-            State::File | State::Stream { .. } => Err(self.unanswered(now, Fault::ChannelBroke)),
-            State::Mismatch(mismatch) => Err(mismatch.fault()),
+            SendingState::File | SendingState::Stream { .. } => Err(self.unanswered(now, Fault::ChannelBroke)),
+            SendingState::Mismatch(mismatch) => Err(mismatch.fault()),
             _ => Err(Fault::ChannelBroke),
         }
     }
@@ -315,15 +315,15 @@ impl OriginalSession for SendingSession {
     }
 
     fn handle_timeout(&mut self, now: Instant) -> Result<(), Fault> {
-        if let State::Mismatch(mismatch) = self.state {
+        if let SendingState::Mismatch(mismatch) = self.state {
             return if now < mismatch.until { Ok(()) } else { Err(mismatch.fault()) };
         }
         if !self.awaits_peer() || now < self.heard + self.terms.patience {
             return Ok(());
         }
-        if let State::Empty { .. } = self.state {
+        if let SendingState::Empty { .. } = self.state {
             // Nothing is missing there.
-            self.state = State::Name { first: false };
+            self.state = SendingState::Name { first: false };
             return Ok(());
         }
         Err(self.unanswered(now, Fault::Silent(self.terms.patience)))
@@ -332,7 +332,7 @@ impl OriginalSession for SendingSession {
     fn deadline(&self) -> Option<Instant> {
         let sending = if self.may_send() { self.sender.deadline() } else { None };
         let patience = match self.state {
-            State::Mismatch(mismatch) => Some(mismatch.until),
+            SendingState::Mismatch(mismatch) => Some(mismatch.until),
             _ => self.awaits_peer().then(|| self.heard + self.terms.patience),
         };
         earliest(sending, patience)

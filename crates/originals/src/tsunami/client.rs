@@ -116,7 +116,7 @@ pub enum NameRefused {
 #[derive(Debug)]
 pub struct Client {
     options: ClientOptions,
-    state: State,
+    state: ClientState,
     /// When this state began.
     since: Instant,
     inbox: Inbox,
@@ -127,7 +127,7 @@ pub struct Client {
 }
 
 #[derive(Debug)]
-enum State {
+enum ClientState {
     /// These wait for the server's message.
     Revision,
     Challenge,
@@ -161,7 +161,7 @@ impl Client {
         options.block_size = options.block_size.clamp(1, MAX_BLOCK);
         let out = REVISION.to_be_bytes().to_vec();
         let (inbox, events) = (Inbox::default(), VecDeque::new());
-        Self { options, state: State::Revision, since: now, inbox, out, events, no_names_is_due: false }
+        Self { options, state: ClientState::Revision, since: now, inbox, out, events, no_names_is_due: false }
     }
 
     // ---- requests ----
@@ -176,7 +176,7 @@ impl Client {
         if name.is_empty() || name.len() > MAX_NAME || forbidden || name == LIST_ALL || name == LIST_FILES {
             return Err(NameRefused::Name);
         }
-        self.ask(now, name, State::Grant(port))
+        self.ask(now, name, ClientState::Grant(port))
     }
 
     /// Asks for names and sizes of all files. [`ClientEvent::Files`] or [`ClientEvent::Refused`] follows.
@@ -184,7 +184,7 @@ impl Client {
     /// # Errors
     /// Another request is under way.
     pub fn list(&mut self, now: Instant) -> Result<(), NameRefused> {
-        self.ask(now, LIST_FILES, State::FileCount)
+        self.ask(now, LIST_FILES, ClientState::FileCount)
     }
 
     /// Asks for the names of all files, as `get *` of the original. [`ClientEvent::Names`] follows.
@@ -192,11 +192,11 @@ impl Client {
     /// # Errors
     /// Another request is under way.
     pub fn list_all(&mut self, now: Instant) -> Result<(), NameRefused> {
-        self.ask(now, LIST_ALL, State::Totals)
+        self.ask(now, LIST_ALL, ClientState::Totals)
     }
 
-    fn ask(&mut self, now: Instant, name: &[u8], next: State) -> Result<(), NameRefused> {
-        if !matches!(self.state, State::Ready) {
+    fn ask(&mut self, now: Instant, name: &[u8], next: ClientState) -> Result<(), NameRefused> {
+        if !matches!(self.state, ClientState::Ready) {
             return Err(NameRefused::Busy);
         }
         encode_name(name, &mut self.out);
@@ -211,36 +211,36 @@ impl Client {
 
     // ---- the dialogue ----
 
-    fn enter(&mut self, now: Instant, state: State) {
+    fn enter(&mut self, now: Instant, state: ClientState) {
         self.state = state;
         self.since = now;
     }
 
     fn fail<T>(&mut self, now: Instant, fault: Fault) -> Result<T, Fault> {
-        self.enter(now, State::Over);
+        self.enter(now, ClientState::Over);
         self.inbox.clear();
         Err(fault)
     }
 
     fn finish(&mut self, now: Instant, event: ClientEvent) {
         self.events.push_back(event);
-        self.enter(now, State::Ready);
+        self.enter(now, ClientState::Ready);
     }
 
     /// Handles one message. Returns false if none is complete.
     fn step(&mut self, now: Instant) -> Result<bool, Fault> {
         match &mut self.state {
-            State::Revision => {
+            ClientState::Revision => {
                 let Some(length) = check_revision(self.inbox.rest())? else { return Ok(false) };
                 self.inbox.consume(length);
-                self.enter(now, State::Challenge);
+                self.enter(now, ClientState::Challenge);
             }
-            State::Challenge => {
+            ClientState::Challenge => {
                 let Some(challenge) = self.inbox.take() else { return Ok(false) };
                 self.out.extend_from_slice(&Proof::of(&challenge, &self.options.secret).0);
-                self.enter(now, State::Admission);
+                self.enter(now, ClientState::Admission);
             }
-            State::Admission => {
+            ClientState::Admission => {
                 let Some([byte]) = self.inbox.take() else { return Ok(false) };
                 match Answer::from_byte(byte)? {
                     Answer::Accepted => self.finish(now, ClientEvent::Admitted),
@@ -248,7 +248,7 @@ impl Client {
                     Answer::NoFile => return Err(MessageError::Answer(byte).into()),
                 }
             }
-            State::Grant(port) => {
+            ClientState::Grant(port) => {
                 let port = *port;
                 let Some([byte]) = self.inbox.take() else { return Ok(false) };
                 match Answer::from_byte(byte)? {
@@ -257,21 +257,27 @@ impl Client {
                     Answer::WrongProof => return Err(MessageError::Answer(byte).into()),
                 }
             }
-            State::Sizes(port) => {
+            ClientState::Sizes(port) => {
                 let port = *port;
                 let Some(sizes) = Sizes::decode(self.inbox.rest())? else { return Ok(false) };
                 self.inbox.consume(Sizes::LEN);
                 self.begin(now, sizes, port)?;
             }
-            State::FileCount | State::Files { .. } | State::Totals | State::Names { .. } | State::NoNames => {
+            ClientState::FileCount
+            | ClientState::Files { .. }
+            | ClientState::Totals
+            | ClientState::Names { .. }
+            | ClientState::NoNames => {
                 return self.step_list(now);
             }
-            State::Ready if self.no_names_is_due && self.inbox.rest() == [Answer::NoFile.byte()] => {
+            ClientState::Ready if self.no_names_is_due && self.inbox.rest() == [Answer::NoFile.byte()] => {
                 self.no_names_is_due = false;
                 self.inbox.consume(1);
             }
-            State::Ready | State::Receiving(_) if !self.inbox.rest().is_empty() => return Err(Fault::OutOfTurn),
-            State::Ready | State::Receiving(_) | State::Over => return Ok(false),
+            ClientState::Ready | ClientState::Receiving(_) if !self.inbox.rest().is_empty() => {
+                return Err(Fault::OutOfTurn);
+            }
+            ClientState::Ready | ClientState::Receiving(_) | ClientState::Over => return Ok(false),
         }
         Ok(true)
     }
@@ -286,7 +292,7 @@ impl Client {
             faster: options.faster,
         };
         parameters.encode(&mut self.out);
-        self.enter(now, State::Sizes(port));
+        self.enter(now, ClientState::Sizes(port));
     }
 
     /// The server named the sizes of the file.
@@ -301,7 +307,7 @@ impl Client {
         self.out.extend_from_slice(&port.to_be_bytes());
         self.events.push_back(ClientEvent::Granted { size: sizes.file });
         let receiving = Receiving::new(sizes, self.options.losses, self.options.history, self.options.rate, now);
-        self.enter(now, State::Receiving(Box::new(receiving)));
+        self.enter(now, ClientState::Receiving(Box::new(receiving)));
         if sizes.count == 0 {
             self.stop(now, 0);
         }
@@ -315,14 +321,14 @@ impl Client {
 
     /// When a server that has no names to list is taken for one that awaits a word.
     fn no_names_ends(&self) -> Option<Instant> {
-        matches!(self.state, State::NoNames).then(|| self.since + NO_NAMES)
+        matches!(self.state, ClientState::NoNames).then(|| self.since + NO_NAMES)
     }
 
     fn patience_ends(&self) -> Option<(Instant, Fault)> {
         let patience = self.options.patience;
         match &self.state {
-            State::Ready | State::NoNames | State::Over => None,
-            State::Receiving(receiving) => Some(match receiving.heard() {
+            ClientState::Ready | ClientState::NoNames | ClientState::Over => None,
+            ClientState::Receiving(receiving) => Some(match receiving.heard() {
                 Some(heard) => (heard + patience, Fault::Silent(patience)),
                 None => (self.since + FIRST_DATAGRAM, Fault::NoDatagrams(FIRST_DATAGRAM)),
             }),
@@ -335,7 +341,7 @@ impl OriginalSession for Client {
     type Fault = Fault;
 
     fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Fault> {
-        if matches!(self.state, State::Over) {
+        if matches!(self.state, ClientState::Over) {
             return Ok(());
         }
         self.inbox.push(bytes);
@@ -345,18 +351,20 @@ impl OriginalSession for Client {
 
     fn channel_ended(&mut self, now: Instant, _end: ChannelEnd) -> Result<(), Fault> {
         match self.state {
-            State::Over => {}
-            State::Ready => {
-                self.enter(now, State::Over);
+            ClientState::Over => {}
+            ClientState::Ready => {
+                self.enter(now, ClientState::Over);
                 self.events.push_back(ClientEvent::Ended);
             }
-            State::Revision | State::Challenge | State::Admission => return self.fail(now, Fault::EndedInOpening),
+            ClientState::Revision | ClientState::Challenge | ClientState::Admission => {
+                return self.fail(now, Fault::EndedInOpening);
+            }
             // The server had nothing more to say.
-            State::NoNames => {
-                self.enter(now, State::Over);
+            ClientState::NoNames => {
+                self.enter(now, ClientState::Over);
                 self.events.push_back(ClientEvent::Names(Vec::new()));
             }
-            State::Receiving(_) => return self.fail(now, Fault::ChannelEnded),
+            ClientState::Receiving(_) => return self.fail(now, Fault::ChannelEnded),
             _ => return self.fail(now, Fault::EndedUnanswered),
         }
         Ok(())
@@ -372,16 +380,16 @@ impl OriginalSession for Client {
     }
 
     fn receives(&self) -> bool {
-        matches!(self.state, State::Receiving(_))
+        matches!(self.state, ClientState::Receiving(_))
     }
 
     fn handle_datagram<'d>(&mut self, now: Instant, _from_port: u16, datagram: &'d [u8]) -> DatagramOutcome<'d> {
-        let State::Receiving(receiving) = &mut self.state else { return DatagramOutcome::Taken };
+        let ClientState::Receiving(receiving) = &mut self.state else { return DatagramOutcome::Taken };
         receiving.handle_datagram(now, datagram).map_or(DatagramOutcome::Taken, DatagramOutcome::Block)
     }
 
     fn end_batch(&mut self, now: Instant) {
-        let State::Receiving(receiving) = &mut self.state else { return };
+        let ClientState::Receiving(receiving) = &mut self.state else { return };
         if let Some(missing) = receiving.end_batch(now, &mut self.out) {
             self.stop(now, missing);
         }

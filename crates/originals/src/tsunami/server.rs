@@ -70,7 +70,7 @@ pub enum ServerEvent {
 pub struct Server {
     options: ServerOptions,
     challenge: Challenge,
-    state: State,
+    state: ServerState,
     /// When this state began.
     since: Instant,
     inbox: Inbox,
@@ -81,7 +81,7 @@ pub struct Server {
 }
 
 #[derive(Debug)]
-enum State {
+enum ServerState {
     /// These wait for the client's message.
     Revision,
     Proof,
@@ -114,7 +114,7 @@ impl Server {
     pub fn new(options: ServerOptions, challenge: Challenge, now: Instant) -> Self {
         let out = REVISION.to_be_bytes().to_vec();
         let (inbox, events) = (Inbox::default(), VecDeque::new());
-        Self { options, challenge, state: State::Revision, since: now, inbox, out, events, content: Vec::new() }
+        Self { options, challenge, state: ServerState::Revision, since: now, inbox, out, events, content: Vec::new() }
     }
 
     /// The next event, oldest first.
@@ -127,24 +127,24 @@ impl Server {
     /// The file that the client asked for has `size` bytes. `unix_time` are the seconds since 1970. Without effect
     /// unless the client asked.
     pub fn grant(&mut self, now: Instant, size: u64, unix_time: u32) {
-        if matches!(self.state, State::Asked) {
+        if matches!(self.state, ServerState::Asked) {
             self.out.push(Answer::Accepted.byte());
-            self.enter(now, State::Parameters(size, unix_time));
+            self.enter(now, ServerState::Parameters(size, unix_time));
         }
     }
 
     /// The file that the client asked for cannot be had. Without effect unless the client asked.
     pub fn refuse(&mut self, now: Instant) {
-        if matches!(self.state, State::Asked) {
+        if matches!(self.state, ServerState::Asked) {
             self.out.push(Answer::NoFile.byte());
-            self.enter(now, State::Name);
+            self.enter(now, ServerState::Name);
         }
     }
 
     /// The files that are served. Those beyond the limits of a list are left out, and so are names that the session
     /// would refuse. Without effect unless the client asked.
     pub fn give_list(&mut self, now: Instant, files: &[Listed]) {
-        let State::ListAsked(list) = self.state else { return };
+        let ServerState::ListAsked(list) = self.state else { return };
         let mut left = MAX_LISTING;
         let fits = |file: &&Listed| {
             left = left.saturating_sub(file.name.len() as u64 + 1);
@@ -158,7 +158,7 @@ impl Server {
                 for file in files {
                     ListingEntry { name: &file.name, size: file.size }.encode(&mut self.out);
                 }
-                self.enter(now, State::FilesSent);
+                self.enter(now, ServerState::FilesSent);
             }
             List::All => {
                 let mut names = Vec::new();
@@ -167,20 +167,20 @@ impl Server {
                     names.push(0);
                 }
                 Totals { bytes: names.len() as u64, names: files.len() as u64 }.encode(&mut self.out);
-                self.enter(now, State::TotalsSent(names));
+                self.enter(now, ServerState::TotalsSent(names));
             }
         }
     }
 
     // ---- the dialogue ----
 
-    fn enter(&mut self, now: Instant, state: State) {
+    fn enter(&mut self, now: Instant, state: ServerState) {
         self.state = state;
         self.since = now;
     }
 
     fn fail<T>(&mut self, now: Instant, fault: Fault) -> Result<T, Fault> {
-        self.enter(now, State::Over);
+        self.enter(now, ServerState::Over);
         self.inbox.clear();
         Err(fault)
     }
@@ -188,45 +188,45 @@ impl Server {
     /// Handles one message. Returns false if none is complete.
     fn step(&mut self, now: Instant) -> Result<bool, Fault> {
         match &mut self.state {
-            State::Revision => self.step_revision(now),
-            State::Proof => self.step_proof(now),
-            State::Name => self.step_name(now),
-            State::Parameters(size, time) => {
+            ServerState::Revision => self.step_revision(now),
+            ServerState::Proof => self.step_proof(now),
+            ServerState::Name => self.step_name(now),
+            ServerState::Parameters(size, time) => {
                 let (size, time) = (*size, *time);
                 self.step_parameters(now, size, time)
             }
-            State::Port(parameters, sizes) => {
+            ServerState::Port(parameters, sizes) => {
                 let (parameters, sizes) = (*parameters, *sizes);
                 self.step_port(now, &parameters, sizes)
             }
-            State::Sending(sending) => {
+            ServerState::Sending(sending) => {
                 let Some(bytes) = self.inbox.take::<{ Request::LEN }>() else { return Ok(false) };
                 let request = Request::decode(&bytes)?;
                 if request == Request::Stop {
                     let counts = sending.counts();
                     self.events.push_back(ServerEvent::Stopped(counts));
-                    self.enter(now, State::Name);
+                    self.enter(now, ServerState::Name);
                 } else {
                     sending.handle_request(now, request)?;
                 }
                 Ok(true)
             }
-            State::FilesSent => {
+            ServerState::FilesSent => {
                 // The original sends a zero, but nothing depends on it.
                 let confirmed = self.inbox.take::<1>().is_some();
-                self.confirmed(now, confirmed, State::Name)
+                self.confirmed(now, confirmed, ServerState::Name)
             }
-            State::TotalsSent(names) => {
+            ServerState::TotalsSent(names) => {
                 let Some(_) = self.inbox.take::<{ GOT_SIZE.len() }>() else { return Ok(false) };
                 if names.is_empty() {
                     // The original client reads this byte in place of names, and goes back to its prompt (departure D188).
                     self.out.push(Answer::NoFile.byte());
-                    return self.confirmed(now, true, State::NoNamesSent);
+                    return self.confirmed(now, true, ServerState::NoNamesSent);
                 }
                 self.out.append(names);
-                self.confirmed(now, true, State::NamesSent)
+                self.confirmed(now, true, ServerState::NamesSent)
             }
-            State::NoNamesSent => {
+            ServerState::NoNamesSent => {
                 // Other clients confirm the list as if it had names.
                 let rest = self.inbox.rest();
                 let may_confirm = rest.len() < GOT_LIST.len() && GOT_LIST.starts_with(rest);
@@ -237,19 +237,19 @@ impl Server {
                 if rest.starts_with(GOT_LIST) && !is_name(rest.get(GOT_LIST.len())) {
                     self.inbox.consume(GOT_LIST.len());
                 }
-                self.confirmed(now, true, State::Name)
+                self.confirmed(now, true, ServerState::Name)
             }
-            State::NamesSent => {
+            ServerState::NamesSent => {
                 let confirmed = self.inbox.take::<{ GOT_LIST.len() }>().is_some();
-                self.confirmed(now, confirmed, State::Name)
+                self.confirmed(now, confirmed, ServerState::Name)
             }
             // An honest client waits for the answer.
-            State::Asked | State::ListAsked(_) if !self.inbox.rest().is_empty() => Err(Fault::OutOfTurn),
-            State::Asked | State::ListAsked(_) | State::Over => Ok(false),
+            ServerState::Asked | ServerState::ListAsked(_) if !self.inbox.rest().is_empty() => Err(Fault::OutOfTurn),
+            ServerState::Asked | ServerState::ListAsked(_) | ServerState::Over => Ok(false),
         }
     }
 
-    fn confirmed(&mut self, now: Instant, confirmed: bool, next: State) -> Result<bool, Fault> {
+    fn confirmed(&mut self, now: Instant, confirmed: bool, next: ServerState) -> Result<bool, Fault> {
         if confirmed {
             self.enter(now, next);
         }
@@ -260,7 +260,7 @@ impl Server {
         let Some(length) = check_revision(self.inbox.rest())? else { return Ok(false) };
         self.inbox.consume(length);
         self.out.extend_from_slice(&self.challenge);
-        self.enter(now, State::Proof);
+        self.enter(now, ServerState::Proof);
         Ok(true)
     }
 
@@ -272,7 +272,7 @@ impl Server {
         }
         self.out.push(Answer::Accepted.byte());
         self.events.push_back(ServerEvent::Admitted);
-        self.enter(now, State::Name);
+        self.enter(now, ServerState::Name);
         Ok(true)
     }
 
@@ -283,10 +283,10 @@ impl Server {
         let list = [(LIST_FILES, List::Files), (LIST_ALL, List::All)].into_iter().find(|(asked, _)| *asked == name);
         if let Some((_, list)) = list {
             self.events.push_back(ServerEvent::ListAsked);
-            self.enter(now, State::ListAsked(list));
+            self.enter(now, ServerState::ListAsked(list));
         } else if stays_inside(&name) {
             self.events.push_back(ServerEvent::Asked(name));
-            self.enter(now, State::Asked);
+            self.enter(now, ServerState::Asked);
         } else {
             self.out.push(Answer::NoFile.byte());
             self.events.push_back(ServerEvent::NameRefused(name));
@@ -304,7 +304,7 @@ impl Server {
         let block = parameters.block_size;
         let sizes = Sizes::new(size, block, time).ok_or(Fault::TooManyBlocks { size, block })?;
         sizes.encode(&mut self.out);
-        self.enter(now, State::Port(parameters, sizes));
+        self.enter(now, ServerState::Port(parameters, sizes));
         Ok(true)
     }
 
@@ -318,14 +318,18 @@ impl Server {
         let bits = self.options.max_rate.map_or(asked, |most| most.bits_per_second().min(asked));
         let rate = Rate::from_bits_per_second(bits);
         self.events.push_back(ServerEvent::Started { port, block_size: sizes.block, rate });
-        self.enter(now, State::Sending(Box::new(Sending::new(port, sizes, parameters, rate, now))));
+        self.enter(now, ServerState::Sending(Box::new(Sending::new(port, sizes, parameters, rate, now))));
         Ok(true)
     }
 
     fn patience_ends(&self) -> Option<Instant> {
         match &self.state {
-            State::Name | State::NoNamesSent | State::Asked | State::ListAsked(_) | State::Over => None,
-            State::Sending(sending) => Some(sending.heard() + self.options.patience),
+            ServerState::Name
+            | ServerState::NoNamesSent
+            | ServerState::Asked
+            | ServerState::ListAsked(_)
+            | ServerState::Over => None,
+            ServerState::Sending(sending) => Some(sending.heard() + self.options.patience),
             _ => Some(self.since + self.options.patience),
         }
     }
@@ -335,7 +339,7 @@ impl OriginalSession for Server {
     type Fault = Fault;
 
     fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Fault> {
-        if matches!(self.state, State::Over) {
+        if matches!(self.state, ServerState::Over) {
             return Ok(());
         }
         self.inbox.push(bytes);
@@ -346,14 +350,14 @@ impl OriginalSession for Server {
     /// A transfer ends at once.
     fn channel_ended(&mut self, now: Instant, _end: ChannelEnd) -> Result<(), Fault> {
         match self.state {
-            State::Over => Ok(()),
-            State::Name | State::NoNamesSent if self.inbox.rest().is_empty() => {
-                self.enter(now, State::Over);
+            ServerState::Over => Ok(()),
+            ServerState::Name | ServerState::NoNamesSent if self.inbox.rest().is_empty() => {
+                self.enter(now, ServerState::Over);
                 self.events.push_back(ServerEvent::Ended);
                 Ok(())
             }
-            State::Revision | State::Proof => self.fail(now, Fault::EndedInOpening),
-            State::Sending(_) => self.fail(now, Fault::ChannelEnded),
+            ServerState::Revision | ServerState::Proof => self.fail(now, Fault::EndedInOpening),
+            ServerState::Sending(_) => self.fail(now, Fault::ChannelEnded),
             _ => self.fail(now, Fault::EndedUnanswered),
         }
     }
@@ -363,7 +367,7 @@ impl OriginalSession for Server {
     }
 
     fn peer_port(&self) -> Option<u16> {
-        if let State::Sending(sending) = &self.state { Some(sending.port()) } else { None }
+        if let ServerState::Sending(sending) = &self.state { Some(sending.port()) } else { None }
     }
 
     fn poll_datagrams<'a, E>(
@@ -372,7 +376,7 @@ impl OriginalSession for Server {
         mut content: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
         scratch: &'a mut Vec<u8>,
     ) -> Result<Option<(usize, &'a [u8])>, E> {
-        let State::Sending(sending) = &mut self.state else { return Ok(None) };
+        let ServerState::Sending(sending) = &mut self.state else { return Ok(None) };
         let Some(train) = sending.plan(now) else { return Ok(None) };
         self.content.resize(train.length, 0);
         content(train.offset, &mut self.content)?;
@@ -386,12 +390,12 @@ impl OriginalSession for Server {
             return Ok(());
         }
         let patience = self.options.patience;
-        let sending = matches!(self.state, State::Sending(_));
+        let sending = matches!(self.state, ServerState::Sending(_));
         self.fail(now, if sending { Fault::Silent(patience) } else { Fault::NoAnswer(patience) })
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let datagrams = if let State::Sending(sending) = &self.state { sending.deadline() } else { None };
+        let datagrams = if let ServerState::Sending(sending) = &self.state { sending.deadline() } else { None };
         earliest(datagrams, self.patience_ends())
     }
 }

@@ -38,7 +38,7 @@ pub(super) struct Link {
     meter: Meter,
     /// What keeps the remote program of ssh.
     reached: Mutex<Option<Reached>>,
-    state: Mutex<State>,
+    state: Mutex<LinkState>,
     /// Somebody waits for an answer, for room, or for the end.
     changed: Condvar,
     /// There is something to write.
@@ -46,7 +46,7 @@ pub(super) struct Link {
 }
 
 #[derive(Default)]
-struct State {
+struct LinkState {
     client: FileClient,
     answers: BTreeMap<RequestId, Result<Answer, Failure>>,
     /// Requests whose answers nobody takes.
@@ -204,7 +204,7 @@ impl Link {
 
     fn await_acceptance(&self) -> Result<(), Error> {
         let state = self.state();
-        let waits = |state: &mut State| state.is_alive() && !state.client.is_accepted();
+        let waits = |state: &mut LinkState| state.is_alive() && !state.client.is_accepted();
         let state = self.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
         state.error.clone().map_or(Ok(()), Err)
     }
@@ -213,7 +213,7 @@ impl Link {
     fn write(&self) {
         loop {
             let state = self.state();
-            let waits = |state: &mut State| state.is_alive() && state.client.poll_write().is_empty();
+            let waits = |state: &mut LinkState| state.is_alive() && state.client.poll_write().is_empty();
             let mut state = self.pending.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
             let said = state.client.poll_write().to_vec();
             state.client.handle_written(said.len());
@@ -307,12 +307,12 @@ impl Link {
         self.notify();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LinkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl LinkState {
     fn is_alive(&self) -> bool {
         self.error.is_none() && !self.client.is_over()
     }
@@ -343,7 +343,7 @@ impl Ticket {
     pub(super) fn wait(mut self) -> Result<Answer, Fault> {
         let Some(id) = self.id.take() else { return Err(Fault::Lost(gone(&self.link))) };
         let state = self.link.state();
-        let waits = |state: &mut State| state.is_alive() && !state.answers.contains_key(&id);
+        let waits = |state: &mut LinkState| state.is_alive() && !state.answers.contains_key(&id);
         let mut state = self.link.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
         match state.answers.remove(&id) {
             Some(answer) => answer.map_err(Fault::Failed),

@@ -14,13 +14,13 @@ const BLOCK: usize = (256 << 10) - STREAM_HEADER;
 /// Writes frames, each of them whole.
 #[derive(Debug)]
 pub(super) struct FrameWriter {
-    state: Mutex<State>,
+    state: Mutex<FramesState>,
     /// Streams whose readers have left.
     unread: [AtomicBool; 3],
 }
 
 #[derive(Debug)]
-struct State {
+struct FramesState {
     /// Gone once the session is over: a thread may wait for its own stream for ever.
     stream: Option<BondedStream>,
     ended: [bool; 3],
@@ -43,7 +43,7 @@ impl From<ConnectionError> for Unsent {
 
 impl FrameWriter {
     pub(super) fn new(stream: BondedStream) -> Self {
-        Self { state: Mutex::new(State { stream: Some(stream), ended: [false; 3] }), unread: Default::default() }
+        Self { state: Mutex::new(FramesState { stream: Some(stream), ended: [false; 3] }), unread: Default::default() }
     }
 
     /// Sends a frame.
@@ -105,12 +105,12 @@ impl FrameWriter {
         self.state().stream = None;
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FramesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl FramesState {
     fn send(&self, bytes: &[u8]) -> Result<(), ConnectionError> {
         match &self.stream {
             Some(stream) => stream.send_all(bytes),

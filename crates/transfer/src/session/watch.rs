@@ -41,12 +41,12 @@ impl RoundTrips {
 }
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<WatchState>,
     bell: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct WatchState {
     stopped: bool,
     samples: Samples,
 }
@@ -96,7 +96,7 @@ impl Drop for Watch {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

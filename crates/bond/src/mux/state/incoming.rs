@@ -7,7 +7,7 @@ use farhaul::ConnectionLost;
 use farhaul_units::Instant;
 
 use super::outgoing::FIRST_WINDOW;
-use super::{KEEP_ALIVE, State};
+use super::{KEEP_ALIVE, MuxState};
 use crate::mux::WINDOW;
 use crate::mux::frame::{Frame, HEADER, MOST_DATA};
 
@@ -40,7 +40,7 @@ impl Incoming {
     }
 }
 
-impl State {
+impl MuxState {
     /// Takes a frame of the stream.
     pub(in crate::mux) fn handle(&mut self, frame: Frame<'_>, now: Instant) {
         match frame {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use farhaul::ConnectionLost;
 use farhaul_units::{Instant, Rate};
 
-use super::State;
+use super::MuxState;
 use crate::mux::frame::{Frame, HEADER, MOST_DATA, append, is_message};
 use crate::mux::{Gone, WINDOW};
 
@@ -57,7 +57,7 @@ impl Outgoing {
     }
 }
 
-impl State {
+impl MuxState {
     /// Adds a frame that needs no room.
     pub(in crate::mux) fn put(&mut self, frame: Frame<'_>) -> Result<(), Gone> {
         if self.is_out_gone || self.hangs_up {

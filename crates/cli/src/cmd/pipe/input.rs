@@ -47,11 +47,11 @@ struct Shared {
     closed: AtomicBool,
     /// The thread waits for stdin.
     reading: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<InputState>,
 }
 
 #[derive(Default)]
-enum State {
+enum InputState {
     #[default]
     Open,
     /// Stdin ended, at this time.
@@ -115,7 +115,7 @@ impl Input {
     /// When stdin ended, if it did.
     pub(super) fn ended(&self) -> Option<Instant> {
         match *self.state() {
-            State::Ended(at) => Some(at),
+            InputState::Ended(at) => Some(at),
             _ => None,
         }
     }
@@ -134,15 +134,15 @@ impl Input {
             looks += 1;
         }
         match *self.state() {
-            State::Open => !io::stdin().is_terminal(),
-            State::Cut(_) => true,
-            State::Ended(_) | State::Unreadable(_) | State::UsedUp(_) | State::Mistakable => false,
+            InputState::Open => !io::stdin().is_terminal(),
+            InputState::Cut(_) => true,
+            InputState::Ended(_) | InputState::Unreadable(_) | InputState::UsedUp(_) | InputState::Mistakable => false,
         }
     }
 
     /// Whether the thread is done, or waits for a stdin that has neither data nor an end.
     fn is_quiet(&self) -> bool {
-        if !matches!(*self.state(), State::Open) {
+        if !matches!(*self.state(), InputState::Open) {
             return true;
         }
         let stdin = io::stdin();
@@ -154,11 +154,11 @@ impl Input {
     /// The result of sending to `peer`.
     pub(super) fn outcome(&self, peer: SocketAddr) -> Result<(), Fault> {
         match &*self.state() {
-            State::Open | State::Ended(_) => Ok(()),
-            State::Unreadable(error) => Err(Fault::new(Code::LocalIo, format!("cannot read stdin: {error}"))),
-            State::Cut(error) => Err(Fault::of_connection(error, &peer)),
-            State::UsedUp(used_up) => Err(super::exhausted(peer, *used_up)),
-            State::Mistakable => {
+            InputState::Open | InputState::Ended(_) => Ok(()),
+            InputState::Unreadable(error) => Err(Fault::new(Code::LocalIo, format!("cannot read stdin: {error}"))),
+            InputState::Cut(error) => Err(Fault::of_connection(error, &peer)),
+            InputState::UsedUp(used_up) => Err(super::exhausted(peer, *used_up)),
+            InputState::Mistakable => {
                 let message = "stdin begins as a pipe of several flows does, so the other side would take it for one";
                 Err(Fault::usage(message).remedy("send it with --flows 2"))
             }
@@ -171,8 +171,8 @@ impl Input {
         self.shared.busy.store(nanos(threads.busy()), Ordering::Release);
         let is_over = match &ended {
             // The signal that stops this program may also have ended its input early.
-            State::Ended(_) if interrupt.is_asked_to_stop() => return,
-            State::Ended(_) => ends == Ends::Together && self.bytes() > 0,
+            InputState::Ended(_) if interrupt.is_asked_to_stop() => return,
+            InputState::Ended(_) => ends == Ends::Together && self.bytes() > 0,
             _ => true,
         };
         let stream = self.stream();
@@ -183,16 +183,16 @@ impl Input {
                 && let Err(error) = stream.finish_sending()
             {
                 // The receiver finds the connection over as well.
-                *self.state() = State::Cut(error);
+                *self.state() = InputState::Cut(error);
             }
             return;
         }
-        if matches!(ended, State::Ended(_))
+        if matches!(ended, InputState::Ended(_))
             && let Err(error) = stream.finish()
         {
-            ended = State::Cut(error);
+            ended = InputState::Cut(error);
         }
-        let is_complete = matches!(ended, State::Ended(_));
+        let is_complete = matches!(ended, InputState::Ended(_));
         *self.state() = ended;
         self.shared.closed.store(true, Ordering::Release);
         if !is_complete {
@@ -209,7 +209,7 @@ impl Input {
         mut beginning: Option<Beginning>,
         (interrupt, throttle): (&Interrupt, &Throttle),
         clock: Clock,
-    ) -> State {
+    ) -> InputState {
         let mut block = vec![0; BLOCK.min(self.shared.permit.portion())];
         let mut stdin = io::stdin().lock();
         loop {
@@ -218,20 +218,20 @@ impl Input {
             let read = stdin.read(&mut block);
             self.shared.reading.store(false, Ordering::Release);
             let len = match read {
-                Ok(0) => return State::Ended(clock.now()),
+                Ok(0) => return InputState::Ended(clock.now()),
                 Ok(len) => len,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return State::Unreadable(error),
+                Err(error) => return InputState::Unreadable(error),
             };
             if let Some(mut begins) = beginning.take() {
                 match begins.handle_received(&block[..len]).0 {
                     Begun::Unknown => beginning = Some(begins),
                     Begun::Bytes => {}
-                    Begun::Bonded(_) => return State::Mistakable,
+                    Begun::Bonded(_) => return InputState::Mistakable,
                 }
             }
             if let Err(used_up) = self.shared.permit.charge(len, clock) {
-                return State::UsedUp(used_up);
+                return InputState::UsedUp(used_up);
             }
             self.shared.bytes.fetch_add(len as u64, Ordering::AcqRel);
             let began = clock.now();
@@ -241,7 +241,7 @@ impl Input {
             };
             self.shared.waited.fetch_add(nanos(clock.now() - began), Ordering::AcqRel);
             if let Err(error) = sent {
-                return State::Cut(error);
+                return InputState::Cut(error);
             }
         }
     }
@@ -250,7 +250,7 @@ impl Input {
         self.shared.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, InputState> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -23,11 +23,11 @@ const GIGABYTE: u64 = 1 << 30;
 
 pub(super) struct Memory {
     habits: Habits,
-    state: Mutex<State>,
+    state: Mutex<DiskState>,
 }
 
 #[derive(Default)]
-struct State {
+struct DiskState {
     nodes: BTreeMap<u64, Node>,
     /// By directory and by what the file system looks at in a name: the stored spelling, and the node.
     names: BTreeMap<(u64, Vec<u8>), (OsString, u64)>,
@@ -47,12 +47,12 @@ struct Node {
 
 impl Memory {
     pub(super) fn new(habits: Habits) -> Self {
-        let mut state = State { last: 1, ..State::default() };
+        let mut state = DiskState { last: 1, ..DiskState::default() };
         state.nodes.insert(1, Node::new(1, FileType::Directory, 0o755, (0, 0)));
         Self { habits, state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -84,12 +84,12 @@ impl Memory {
     }
 
     /// The attributes of the entry of this spelling, with its number.
-    fn found(&self, state: &mut State, parent: u64, name: &OsStr) -> Result<FileAttr, Errno> {
+    fn found(&self, state: &mut DiskState, parent: u64, name: &OsStr) -> Result<FileAttr, Errno> {
         let parent = state.real(parent);
         let node = state.names.get(&(parent, self.key(name))).ok_or(Errno::ENOENT)?.1;
         let mut attr = state.nodes[&node].attr;
         if self.habits.numbers_spellings {
-            let State { spellings, last, .. } = &mut *state;
+            let DiskState { spellings, last, .. } = &mut *state;
             let number = *spellings.entry((parent, name.to_owned())).or_insert_with(|| {
                 *last += 1;
                 *last
@@ -179,7 +179,7 @@ impl Memory {
     }
 }
 
-impl State {
+impl DiskState {
     /// The node of a number.
     fn real(&self, number: u64) -> u64 {
         self.aliases.get(&number).copied().unwrap_or(number)

@@ -5,7 +5,7 @@ use farhaul_wire::tsunami::{
     Answer, GOT_LIST, GOT_SIZE, ListingEntry, MAX_LISTING, MAX_NAME, MessageError, Totals, read_count, read_text,
 };
 
-use super::{Client, ClientEvent, Fault, Listed, State};
+use super::{Client, ClientEvent, ClientState, Fault, Listed};
 
 impl Client {
     /// Handles one part of a list. Returns false if none is complete.
@@ -13,21 +13,21 @@ impl Client {
         let is_refused = self.inbox.rest().first() == Some(&Answer::NoFile.byte());
         match &mut self.state {
             // A number of a list begins with a digit. Old servers know no lists.
-            State::FileCount | State::Totals if is_refused => {
+            ClientState::FileCount | ClientState::Totals if is_refused => {
                 self.inbox.consume(1);
                 self.finish(now, ClientEvent::Refused);
             }
-            State::FileCount => {
+            ClientState::FileCount => {
                 let Some((left, length)) = read_count(self.inbox.rest())? else { return Ok(false) };
                 self.inbox.consume(length);
-                self.enter(now, State::Files { left, bytes: 0, files: Vec::new() });
+                self.enter(now, ClientState::Files { left, bytes: 0, files: Vec::new() });
             }
-            State::Files { left: 0, files, .. } => {
+            ClientState::Files { left: 0, files, .. } => {
                 let files = std::mem::take(files);
                 self.out.push(0);
                 self.finish(now, ClientEvent::Files(files));
             }
-            State::Files { left, bytes, files } => {
+            ClientState::Files { left, bytes, files } => {
                 let Some((entry, length)) = ListingEntry::decode(self.inbox.rest())? else { return Ok(false) };
                 count_bytes(bytes, length, MAX_LISTING)?;
                 self.since = now;
@@ -35,24 +35,24 @@ impl Client {
                 *left -= 1;
                 self.inbox.consume(length);
             }
-            State::Totals => {
+            ClientState::Totals => {
                 let Some(totals) = Totals::decode(self.inbox.rest())? else { return Ok(false) };
                 self.inbox.consume(Totals::LEN);
                 self.out.extend_from_slice(GOT_SIZE);
-                self.enter(now, State::Names { totals, bytes: 0, names: Vec::new() });
+                self.enter(now, ClientState::Names { totals, bytes: 0, names: Vec::new() });
             }
-            State::Names { totals: Totals { names: 0, .. }, .. } => self.enter(now, State::NoNames),
-            State::NoNames if is_refused => {
+            ClientState::Names { totals: Totals { names: 0, .. }, .. } => self.enter(now, ClientState::NoNames),
+            ClientState::NoNames if is_refused => {
                 self.inbox.consume(1);
                 self.finish(now, ClientEvent::Names(Vec::new()));
             }
-            State::NoNames if !self.inbox.rest().is_empty() => return Err(Fault::OutOfTurn),
-            State::Names { totals, names, .. } if names.len() as u64 == totals.names => {
+            ClientState::NoNames if !self.inbox.rest().is_empty() => return Err(Fault::OutOfTurn),
+            ClientState::Names { totals, names, .. } if names.len() as u64 == totals.names => {
                 let names = std::mem::take(names);
                 self.out.extend_from_slice(GOT_LIST);
                 self.finish(now, ClientEvent::Names(names));
             }
-            State::Names { totals, bytes, names } => {
+            ClientState::Names { totals, bytes, names } => {
                 let read = read_text(self.inbox.rest(), "a name of the list", MAX_NAME)?;
                 let Some((name, length)) = read else { return Ok(false) };
                 count_bytes(bytes, length, totals.bytes)?;

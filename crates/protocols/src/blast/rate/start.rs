@@ -45,7 +45,7 @@ const PART: u32 = 4;
 /// The start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
-    state: State,
+    state: StartState,
     /// Where the growth begins, bit/s.
     first: f64,
     /// The most that arrived at earlier overloads, bit/s.
@@ -53,7 +53,7 @@ pub(super) struct Start {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum StartState {
     /// The rate grows. When it last did; `None` before the first feedback.
     Growing(Option<Instant>),
     /// The overload drains since then. `most` is the most that arrived, bit/s, and `queued` is whether a queue emptied.
@@ -72,23 +72,23 @@ pub(super) enum Next {
 impl Start {
     /// Begins at the rate `first`.
     pub(super) const fn new(first: f64) -> Self {
-        Self { state: State::Growing(None), first, before: None }
+        Self { state: StartState::Growing(None), first, before: None }
     }
 
     /// An overload, of which so much arrives, ends now.
     pub(super) const fn after_overload(now: Instant, arrived: f64) -> Self {
-        Self { state: State::Settling { since: now, most: arrived, queued: false }, first: arrived, before: None }
+        Self { state: StartState::Settling { since: now, most: arrived, queued: false }, first: arrived, before: None }
     }
 
     /// The next rate, bit/s.
     pub(super) fn next(&mut self, now: Instant, rate: f64, path: &RoundTrips, counts: &Counts) -> Next {
         let least = SHORTEST.max(path.smoothed / PART);
         match &mut self.state {
-            State::Growing(grown) => {
+            StartState::Growing(grown) => {
                 if let Some(compared) = counts.compare_latest(least.max(telling_time(rate)), path)
                     && compared.shows_overload()
                 {
-                    self.state = State::Settling { since: now, most: compared.arrived, queued: false };
+                    self.state = StartState::Settling { since: now, most: compared.arrived, queued: false };
                     return Next::Rate(compared.arrived);
                 }
                 let least = least.max(time_of(GROWING_PACKETS, rate));
@@ -103,7 +103,7 @@ impl Start {
                         .min(GROWTH);
                 Next::Rate((rate * growth).min(GROWTH * compared.arrived).max(rate))
             }
-            State::Settling { since, most, queued } => {
+            StartState::Settling { since, most, queued } => {
                 let least = least.max(telling_time(rate)) * 2;
                 // The overload still arrives until then.
                 let from = *since + path.smoothed;
@@ -127,7 +127,7 @@ impl Start {
         if queued || before.is_some_and(|before| most < CONFIRMED * before) {
             return Next::Found(before.unwrap_or(0.0).max(most));
         }
-        self.state = State::Growing(None);
+        self.state = StartState::Growing(None);
         Next::Rate(most.max(self.first))
     }
 }

@@ -46,14 +46,14 @@ struct Line {
     peer: SocketAddr,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
-    state: State,
+    state: PhoneState,
     /// The host has bytes of it.
     in_hand: bool,
     finishing: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum PhoneState {
     Opening,
     Open,
     /// The peer ended it.
@@ -81,23 +81,23 @@ impl Phone {
 
     /// Sends `data` in one request, and ends the channel in the next.
     pub(super) fn finish_with(&mut self, id: ConnectionId, data: Vec<u8>) {
-        self.lines[id.slot()].state = State::Over(ConnectionLost::ClosedLocally);
+        self.lines[id.slot()].state = PhoneState::Over(ConnectionLost::ClosedLocally);
         self.requests.extend([Request::Send(id, data), Request::Finish(id)]);
     }
 
     /// Opens another channel for a connection that has one.
     pub(super) fn reopen(&mut self, id: ConnectionId) {
         let line = &mut self.lines[id.slot()];
-        line.state = State::Opening;
+        line.state = PhoneState::Opening;
         self.requests.push_back(Request::Open(id, line.peer));
     }
 
     /// How a channel ended, as far as the phone was told.
     pub(super) fn lost(&self, id: ConnectionId) -> Option<ConnectionLost> {
         match self.lines[id.slot()].state {
-            State::Opening | State::Open => None,
-            State::Ended => Some(ConnectionLost::ClosedByPeer),
-            State::Over(lost) => Some(lost),
+            PhoneState::Opening | PhoneState::Open => None,
+            PhoneState::Ended => Some(ConnectionLost::ClosedByPeer),
+            PhoneState::Over(lost) => Some(lost),
         }
     }
 
@@ -106,7 +106,7 @@ impl Phone {
         self.lines.len()
     }
 
-    fn add(&mut self, peer: SocketAddr, state: State) -> ConnectionId {
+    fn add(&mut self, peer: SocketAddr, state: PhoneState) -> ConnectionId {
         let (incoming, outgoing) = (Vec::new(), Vec::new());
         self.lines.push(Line { peer, incoming, outgoing, state, in_hand: false, finishing: false });
         ConnectionId::from_parts(self.lines.len() as u32 - 1, 0)
@@ -114,7 +114,7 @@ impl Phone {
 
     fn pump(&mut self, id: ConnectionId) {
         let line = &mut self.lines[id.slot()];
-        if line.in_hand || !matches!(line.state, State::Open | State::Ended) {
+        if line.in_hand || !matches!(line.state, PhoneState::Open | PhoneState::Ended) {
             return;
         }
         if !line.outgoing.is_empty() {
@@ -122,7 +122,7 @@ impl Phone {
             let chunk = line.outgoing.drain(..line.outgoing.len().min(CHUNK)).collect();
             self.requests.push_back(Request::Send(id, chunk));
         } else if line.finishing {
-            line.state = State::Over(ConnectionLost::ClosedLocally);
+            line.state = PhoneState::Over(ConnectionLost::ClosedLocally);
             self.requests.push_back(Request::Finish(id));
         }
     }
@@ -137,22 +137,22 @@ impl Channels for Phone {
         if self.manner == Manner::Refuses {
             return None;
         }
-        let id = self.add(from, State::Open);
+        let id = self.add(from, PhoneState::Open);
         self.events.push_back(Event::Accepted(id));
         Some(id)
     }
 
     fn channel_opened(&mut self, _: Instant, id: ConnectionId) {
         let line = &mut self.lines[id.slot()];
-        assert_eq!(line.state, State::Opening);
-        line.state = State::Open;
+        assert_eq!(line.state, PhoneState::Opening);
+        line.state = PhoneState::Open;
         self.events.push_back(Event::Connected(id));
         self.pump(id);
     }
 
     fn handle_channel(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) {
         let line = &mut self.lines[id.slot()];
-        assert_eq!(line.state, State::Open, "nothing arrives after the end");
+        assert_eq!(line.state, PhoneState::Open, "nothing arrives after the end");
         line.incoming.extend_from_slice(bytes);
         if self.manner == Manner::Discards {
             line.incoming.truncate(1);
@@ -172,13 +172,13 @@ impl Channels for Phone {
 
     fn channel_ended(&mut self, _: Instant, id: ConnectionId, end: ChannelEnd) {
         let line = &mut self.lines[id.slot()];
-        assert!(!matches!(line.state, State::Over(_)), "it ends once");
+        assert!(!matches!(line.state, PhoneState::Over(_)), "it ends once");
         let lost = match end {
             ChannelEnd::Finished => ConnectionLost::ClosedByPeer,
             ChannelEnd::Refused => ConnectionLost::Refused,
             _ => ConnectionLost::Aborted,
         };
-        line.state = if end == ChannelEnd::Finished { State::Ended } else { State::Over(lost) };
+        line.state = if end == ChannelEnd::Finished { PhoneState::Ended } else { PhoneState::Over(lost) };
         self.events.push_back(Event::Closed(id, lost));
     }
 
@@ -197,13 +197,13 @@ impl Channels for Phone {
 
 impl Streams for Phone {
     fn connect(&mut self, _: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
-        let id = self.add(peer, State::Opening);
+        let id = self.add(peer, PhoneState::Opening);
         self.requests.push_back(Request::Open(id, peer));
         Ok(id)
     }
 
     fn write(&mut self, now: Instant, id: ConnectionId, data: &[u8]) -> Result<usize, StreamError> {
-        if let State::Over(lost) = self.lines[id.slot()].state {
+        if let PhoneState::Over(lost) = self.lines[id.slot()].state {
             return Err(lost.into());
         }
         let taken = data.len().min(self.writable(id));
@@ -248,15 +248,15 @@ impl Streams for Phone {
 
     fn release(&mut self, _: Instant, id: ConnectionId) {
         let line = &mut self.lines[id.slot()];
-        if !line.finishing && !matches!(line.state, State::Over(_)) {
-            line.state = State::Over(ConnectionLost::ClosedLocally);
+        if !line.finishing && !matches!(line.state, PhoneState::Over(_)) {
+            line.state = PhoneState::Over(ConnectionLost::ClosedLocally);
             self.requests.push_back(Request::Reset(id));
         }
     }
 
     fn is_closing(&self, id: ConnectionId) -> bool {
         let line = &self.lines[id.slot()];
-        line.finishing && !matches!(line.state, State::Over(_))
+        line.finishing && !matches!(line.state, PhoneState::Over(_))
     }
 
     fn peer(&self, id: ConnectionId) -> Option<SocketAddr> {
