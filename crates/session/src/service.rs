@@ -30,6 +30,7 @@
 
 mod answer;
 mod client;
+mod entry;
 mod files;
 mod flow_control;
 mod hasher;
@@ -38,18 +39,19 @@ mod limits;
 mod memory;
 mod request;
 mod server;
+mod service_path;
 #[cfg(test)]
 mod tests;
 mod tree;
 
-pub use answer::{Answer, FileInfo, FileRange, FileVersion, ListPage, ListedEntry, NodeKind, Written};
+pub use answer::{Answer, FileRange, FileVersion, ListPage, Written};
 pub use client::{FileClient, ReplyEvent, RequestId};
+pub use entry::{FileInfo, ListedEntry, NodeKind};
 pub use files::{Files, Finished, Progressing};
 pub use limits::{MAX_PUTS, MAX_REQUESTS};
 #[cfg(any(test, feature = "testing"))]
 pub use memory::{MemoryFiles, MemoryReading, MemoryWork, MemoryWriting};
-pub use request::{
-    Existing, FileRequest, MakeDirectory, Move, Put, ReadFrom, ReadRange, Remove, Removing, ServicePath,
-};
+pub use request::{Existing, FileRequest, MakeDirectory, Move, Put, ReadFrom, ReadRange, Remove, Removing};
 pub use server::{FileServer, ServiceTotals};
+pub use service_path::ServicePath;
 pub use tree::{ListTree, ListedDirectory, TreeCursor, TreePage};

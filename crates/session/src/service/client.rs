@@ -15,7 +15,8 @@ use crate::outbox::Outbox;
 use crate::refusal::{put_abort, received_abort};
 use crate::request::Request;
 
-use super::answer::{Answer, FileInfo, FileRange, ListPage, RangeEnd, Written};
+use super::answer::{Answer, FileRange, ListPage, RangeEnd, Written};
+use super::entry::FileInfo;
 use super::flow_control::FlowControl;
 use super::hasher::Hasher;
 use super::limits::{FEW_PUTS, MAX_PUTS, MAX_REQUESTS, OFFERED};

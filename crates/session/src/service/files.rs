@@ -4,8 +4,10 @@ use crate::failure::Failure;
 use crate::integrity::Digest;
 use crate::path_rules::RelPath;
 
-use super::answer::{FileInfo, FileVersion, ListPage, Written};
-use super::request::{MakeDirectory, Move, Put, Remove, ServicePath};
+use super::answer::{FileVersion, ListPage, Written};
+use super::entry::FileInfo;
+use super::request::{MakeDirectory, Move, Put, Remove};
+use super::service_path::ServicePath;
 
 /// The files of a server.
 ///

@@ -8,9 +8,11 @@ use crate::manifest::{EntryKind, Stamp};
 use crate::path_rules::{Component, RelPath};
 use crate::store::MemoryFile;
 
-use super::answer::{FileInfo, FileVersion, ListPage, ListedEntry, NodeKind, Written};
+use super::answer::{FileVersion, ListPage, Written};
+use super::entry::{FileInfo, ListedEntry, NodeKind};
 use super::files::{Files, Finished, Progressing};
-use super::request::{Existing, MakeDirectory, Move, Put, Remove, Removing, ServicePath};
+use super::request::{Existing, MakeDirectory, Move, Put, Remove, Removing};
+use super::service_path::ServicePath;
 
 /// A tree in memory.
 #[derive(Clone, Debug, Default)]

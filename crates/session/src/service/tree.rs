@@ -7,8 +7,8 @@ use crate::failure::Failure;
 use crate::field::{Fields, Malformed, put_counted};
 use crate::path_rules::RelPath;
 
-use super::answer::ListedEntry;
-use super::request::ServicePath;
+use super::entry::ListedEntry;
+use super::service_path::ServicePath;
 
 /// The entries of a directory and of those below it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,8 @@ use crate::path_rules::RelPath;
 use crate::service::answer::{Answer, ListPage, RangeEnd, Written};
 use crate::service::files::{Files, Finished, Progressing};
 use crate::service::hasher::Hasher;
-use crate::service::request::{FileRequest, ReadFrom, ReadRange, ServicePath};
+use crate::service::request::{FileRequest, ReadFrom, ReadRange};
+use crate::service::service_path::ServicePath;
 use crate::service::tree::ListTree;
 
 use super::walk::Walk;

@@ -6,9 +6,10 @@ use crate::capabilities::Capabilities;
 use crate::failure::{FailCode, Failure};
 use crate::frame_kind::MAX_BLOCK;
 use crate::path_rules::{Component, RelPath};
-use crate::service::answer::{Answer, ListPage, ListedEntry, NodeKind};
+use crate::service::answer::{Answer, ListPage};
+use crate::service::entry::{ListedEntry, NodeKind};
 use crate::service::files::Files;
-use crate::service::request::ServicePath;
+use crate::service::service_path::ServicePath;
 use crate::service::tree::{ListTree, TreeCursor, TreePage, put_directory, put_entry, put_failure};
 
 use super::jobs::{Job, Turn};
