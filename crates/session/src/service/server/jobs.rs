@@ -141,7 +141,10 @@ impl<F: Files> Job<F> {
                 block.clear();
                 Turn::Goes(Self::Walk(Box::new(Walk::new(tree, offered))))
             }
-            Self::Walk(walk) => walk.take_turn(files, room, block)?,
+            Self::Walk(mut walk) => match walk.take_turn(files, room, block)? {
+                Some(end) => Turn::Ends(Answer::Tree(end)),
+                None => Turn::Goes(Self::Walk(walk)),
+            },
             Self::BeginWork(FileRequest::Remove(remove)) => Turn::Goes(Self::Work(files.remove(&remove)?)),
             Self::BeginWork(FileRequest::Copy(places)) => Turn::Goes(Self::Work(files.copy(&places)?)),
             Self::BeginWork(_) => return Err(FailCode::Unsupported.into()),

@@ -6,13 +6,11 @@ use crate::capabilities::Capabilities;
 use crate::failure::{FailCode, Failure};
 use crate::frame_kind::MAX_BLOCK;
 use crate::path_rules::{Component, RelPath};
-use crate::service::answer::{Answer, ListPage};
+use crate::service::answer::ListPage;
 use crate::service::entry::{ListedEntry, NodeKind};
 use crate::service::files::Files;
 use crate::service::service_path::ServicePath;
 use crate::service::tree::{ListTree, TreeCursor, TreePage, put_directory, put_entry, put_failure};
-
-use super::jobs::{Job, Turn};
 
 /// Entries that one step reads.
 const PER_STEP: usize = 256;
@@ -98,13 +96,13 @@ impl Walk {
         self.end.is_none() || !self.pending.is_empty()
     }
 
-    /// Walks on for a short time, and leaves some of the records in `block`.
+    /// Walks on for a short time, and leaves some of the records in `block`. Returns the end of the answer, behind all of them.
     pub(super) fn take_turn<F: Files>(
-        mut self: Box<Self>,
+        &mut self,
         files: &mut F,
         room: u64,
         block: &mut Vec<u8>,
-    ) -> Result<Turn<F>, Failure> {
+    ) -> Result<Option<TreePage>, Failure> {
         for _ in 0..PER_TURN {
             if self.end.is_some() || self.pending.len() >= MAX_BLOCK {
                 break;
@@ -125,9 +123,9 @@ impl Walk {
         Ok(match &mut self.end {
             // The end has a turn of its own, behind the bytes.
             Some(next) if block.is_empty() && self.pending.is_empty() => {
-                Turn::Ends(Answer::Tree(TreePage { directories: Vec::new(), next: next.take() }))
+                Some(TreePage { directories: Vec::new(), next: next.take() })
             }
-            _ => Turn::Goes(Job::Walk(self)),
+            _ => None,
         })
     }
 
