@@ -78,7 +78,14 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
         .filter(|_| clients.is_none())
         .map(|original| {
             let root = server.directory().reopened().map_err(|error| no_root(args, &error.into()))?;
-            Beside::new(args, (original, root), &endpoint, (context, &output), &server.served())
+            Beside::new(
+                &args.transport,
+                (original, root),
+                max_sessions,
+                &endpoint,
+                (context, &output),
+                &server.served(),
+            )
         })
         .transpose()?;
     let mut start = start_record(args, &settings, (clients, plain), confinement, max_sessions);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use farhaul::{Endpoint, Protocol};
-use farhaul_disk::{Directory, copies_at_a_time};
+use farhaul_disk::Directory;
 use farhaul_originals::{Failure, News, OriginalServer, Stop, Watch};
 use farhaul_transfer::internal::report::{Direction, Report, goodput};
 use farhaul_transfer::internal::session::measure::Meter;
@@ -16,9 +16,9 @@ use farhaul_units::ByteSize;
 
 use super::fault::of;
 use super::{end_record, file_record, stop_at_signals};
-use crate::cmd::serve::args::ServeArgs;
 use crate::cmd::{Context, report_end};
 use crate::exit::Fault;
+use crate::options::Transport;
 use crate::output::Output;
 use crate::output::human::{plural, rate, time};
 use crate::output::json::FileStatus;
@@ -51,10 +51,11 @@ pub(crate) struct Beside<'a> {
 }
 
 impl<'a> Beside<'a> {
-    /// Numbers its sessions by `served`, together with the others.
+    /// At most `most` sessions at a time. Numbers them by `served`, together with the others.
     pub(crate) fn new(
-        args: &ServeArgs,
+        transport: &Transport,
         (original, root): (Original, Directory),
+        most: usize,
         endpoint: &Endpoint,
         (context, output): (&'a Context, &Output),
         served: &Arc<AtomicU64>,
@@ -62,17 +63,17 @@ impl<'a> Beside<'a> {
         let local = endpoint.local_addr();
         let clients = endpoint.other_clients().map_err(|error| context.connection_fault(&error, &local))?;
         let server = match original {
-            Original::Tsunami => OriginalServer::tsunami(clients, root, args.transport.tsunami_server()),
-            Original::Rbudp => OriginalServer::rbudp(clients, root, args.transport.rbudp())
+            Original::Tsunami => OriginalServer::tsunami(clients, root, transport.tsunami_server()),
+            Original::Rbudp => OriginalServer::rbudp(clients, root, transport.rbudp())
                 .map_err(|failure| of(context, &failure, &local))?,
         };
         let stop = stop_at_signals(context);
-        let protocol = args.transport.protocol().entry().name;
+        let protocol = transport.protocol().entry().name;
         let (output, served) = (output.clone(), Arc::clone(served));
         let busy = Quota::of_warnings(context.clock, "original clients were refused as too many");
         let events = Events::to(Reporter::new(output.clone(), Shown::default()));
         let reports = Reports { context, output, events, protocol, served, busy, sessions: Mutex::default() };
-        Ok(Self { server, most: args.max_sessions.min(copies_at_a_time()), stop, reports })
+        Ok(Self { server, most, stop, reports })
     }
 
     /// Serves until a signal stops the program and the endpoint's listener is closed.
