@@ -1,6 +1,7 @@
-/* Copies a file or a tree with a progress line, and ends at the limit of bytes that the environment may name:
+/* Copies a file or a tree with a progress line. The environment may name a rate in bits per second, and a number of files after
+ * which it is cancelled:
  *
- *     copy [--plain] SRC DST        LIMIT=1000000 copy SRC DST
+ *     copy [--plain] SRC DST        RATE=50000000 LIMIT=10 copy SRC DST
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 
 /* What the events tell. They come on any thread. */
 struct progress {
-    atomic_ullong total, moved;
+    atomic_ullong total, placed;
     unsigned long long limit;
     farhaul_cancellation *cancellation;
 };
@@ -21,12 +22,11 @@ static void hear(void *context, const farhaul_event *event) {
         atomic_store(&progress->total, event->size);
         break;
     case FARHAUL_EVENT_KIND_MOVED:
-        atomic_store(&progress->moved, event->bytes);
         fprintf(stderr, "\r%llu of %llu bytes", (unsigned long long)event->bytes, atomic_load(&progress->total));
         break;
     case FARHAUL_EVENT_KIND_PLACED:
         fprintf(stderr, "\r%s: %llu bytes, verified\n", event->path, (unsigned long long)event->size);
-        if (progress->limit > 0) {
+        if (atomic_fetch_add(&progress->placed, 1) + 1 == progress->limit) {
             farhaul_cancellation_cancel(progress->cancellation);
         }
         break;
@@ -50,6 +50,10 @@ int main(int count, char **words) {
     if (count != 3) {
         fputs("usage: copy [--plain] SRC DST\n", stderr);
         return 2;
+    }
+    const char *rate = getenv("RATE");
+    if (rate) {
+        check(farhaul_access_set_max_rate(access, strtoull(rate, NULL, 10), &error), &error);
     }
     const char *sources[] = {words[1]};
     farhaul_copy *copy;
