@@ -134,7 +134,7 @@ impl<S: OriginalSession<Fault: Into<Failure>>, A: Application<S>> Drive<'_, S, A
                 if let Some(progress) = application.progress()
                     && !matches!(outcome, DatagramOutcome::Foreign)
                 {
-                    progress.now().packets_received += 1;
+                    progress.add_received();
                 }
                 if let DatagramOutcome::Block(block) = outcome { application.store(session, block) } else { Ok(()) }
             })?;

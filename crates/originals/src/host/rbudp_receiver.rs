@@ -77,13 +77,13 @@ impl Application<ReceivingSession> for Incoming<'_> {
             && let Some((place, name)) = self.target.take()
         {
             self.file = Some(place.begin(name, size)?);
-            self.progress.now().announced += size;
+            self.progress.announce(size);
         }
         let Some(file) = &self.file else { return Ok(false) };
         while let length @ 1.. = session.read(&mut self.block) {
             file.write(self.written, &self.block[..length])?;
             self.written += length as u64;
-            self.progress.now().bytes += length as u64;
+            self.progress.add_bytes(length as u64);
         }
         Ok(session.is_complete() && Some(self.written) == session.size())
     }

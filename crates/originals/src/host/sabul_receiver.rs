@@ -133,7 +133,7 @@ impl Application<Receiver> for Sink {
             let mut block = vec![0; BLOCK];
             let length = session.read(&mut block);
             block.truncate(length);
-            self.progress.now().bytes += length as u64;
+            self.progress.add_bytes(length as u64);
             self.write(block)?;
         }
         if session.is_over() && session.available() == 0 {

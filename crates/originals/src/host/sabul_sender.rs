@@ -132,7 +132,7 @@ impl Source {
                 return Ok(());
             }
             self.at += taken;
-            self.progress.now().bytes += taken as u64;
+            self.progress.add_bytes(taken as u64);
         }
         Ok(())
     }
@@ -142,9 +142,7 @@ impl Application<Sender> for Source {
     fn work(&mut self, now: Instant, session: &mut Sender, line: &mut Line) -> Result<bool, Failure> {
         self.feed(now, session)?;
         let totals = session.stats(now).totals;
-        let mut figures = self.progress.now();
-        (figures.packets_sent, figures.packets_retransmitted) = (totals.packets_sent, totals.packets_retransmitted);
-        drop(figures);
+        self.progress.set_sent(totals.packets_sent, totals.packets_retransmitted);
         if session.ends_sending() {
             line.finish();
         }

@@ -138,7 +138,7 @@ impl Requests {
     fn granted(&mut self, size: u64) -> Result<(), Failure> {
         let Task::Asked { place, name } = &self.task else { return Err(Fault::OutOfTurn.into()) };
         let file = place.begin(name, size)?;
-        self.progress.now().announced += size;
+        self.progress.announce(size);
         self.task = Task::Receiving(file);
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Application<Client> for Requests {
         }
         if let Task::Receiving(file) = &self.task {
             file.write(block.offset, block.bytes)?;
-            self.progress.now().bytes += block.bytes.len() as u64;
+            self.progress.add_bytes(block.bytes.len() as u64);
         }
         Ok(())
     }
