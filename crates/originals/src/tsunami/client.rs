@@ -1,78 +1,31 @@
 //! The client's side of a connection with a `tsunamid` server.
 
 mod lists;
+mod options;
 mod receiving;
 
 use std::collections::VecDeque;
 
-use farhaul_units::{Duration, Instant, Rate};
+use farhaul_units::{Duration, Instant};
 use farhaul_wire::tsunami::{
-    Answer, GOT_LIST, LIST_ALL, LIST_FILES, MAX_BLOCK, MAX_NAME, MessageError, Parameters, Proof, REVISION, Ratio,
-    Request, Sizes, Totals, check_revision, encode_name,
+    Answer, GOT_LIST, LIST_ALL, LIST_FILES, MAX_BLOCK, MAX_NAME, MessageError, Parameters, Proof, REVISION, Request,
+    Sizes, Totals, check_revision, encode_name,
 };
 
-pub use self::receiving::Losses;
+pub use self::options::{ClientOptions, Losses};
 use self::receiving::Receiving;
 use super::inbox::Inbox;
-use super::{DEFAULT_PATIENCE, Fault, Listed};
+use super::{Fault, Listed};
 use crate::session::{DatagramOutcome, OriginalSession};
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::transport::earliest;
-use farhaul_protocols::tsunami::{delay, error_rate};
 
-/// Default block size of the original.
-const DEFAULT_BLOCK: u32 = 1_024;
-/// Default target rate of the original.
-const DEFAULT_RATE: Rate = Rate::from_megabits_per_second(650);
 /// Time within which the first datagram must come. Control connections of firewalled hosts work, so users need to be
 /// told soon.
 const FIRST_DATAGRAM: Duration = Duration::from_secs(3);
 /// Time for a server to say that it has no names to list. Of the original's servers, those whose list is a program's say
 /// it, and those whose list is fixed await [`GOT_LIST`]. Longer than any RTT, and short for somebody who waits.
 const NO_NAMES: Duration = Duration::from_secs(1);
-
-/// The settings of a client.
-#[derive(Clone, Debug)]
-pub struct ClientOptions {
-    /// The secret of the server; empty for none. It protects little (attack C1).
-    pub secret: Vec<u8>,
-    /// Bytes of a block, 1 to 65 501. Default 1024. With its header of 6 bytes and those of IP and UDP it should fit
-    /// the path's packets.
-    pub block_size: u32,
-    /// The rate to ask for, blocks alone. Default 650 Mbit/s. The format holds 4.29 Gbit/s at most.
-    pub rate: Rate,
-    /// The error rate above which the server slows down, in thousandths of a percent. Default 7500.
-    pub error_threshold: u32,
-    /// The growth of the delay between datagrams when everything is lost. Default 25/24.
-    pub slower: Ratio,
-    /// The factor of the delay after a report below the threshold. Default 5/6.
-    pub faster: Ratio,
-    /// The weight of earlier reports in the error rate, percent. Default 25.
-    pub history: u8,
-    /// Which lost blocks to ask for. Default all.
-    pub losses: Losses,
-    /// Most bytes of a file that is accepted. Default no limit.
-    pub largest: u64,
-    /// Longest time for a step of the dialogue, and longest silence of the server during a transfer. Default 15 s.
-    pub patience: Duration,
-}
-
-impl Default for ClientOptions {
-    fn default() -> Self {
-        Self {
-            secret: Vec::new(),
-            block_size: DEFAULT_BLOCK,
-            rate: DEFAULT_RATE,
-            error_threshold: delay::DEFAULT_THRESHOLD,
-            slower: delay::DEFAULT_SLOWER,
-            faster: delay::DEFAULT_FASTER,
-            history: error_rate::DEFAULT_HISTORY,
-            losses: Losses::Repair,
-            largest: u64::MAX,
-            patience: DEFAULT_PATIENCE,
-        }
-    }
-}
 
 /// News and requests for the host of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use farhaul_units::{Duration, Instant, Rate, SeqNo, SeqRange};
 use farhaul_wire::tsunami::{HEADER_LEN, Header, Kind, Request, Sizes};
 
+use super::options::Losses;
 use crate::session::Placed;
 use farhaul_proto::seq_set::{MAX_CAPACITY, SeqSet};
 use farhaul_protocols::tsunami::error_rate::ErrorRate;
@@ -16,18 +17,6 @@ const WINDOW_SHARE: f64 = 0.8;
 
 /// Blocks that wait to be written. The host writes each one as it comes.
 const UNWRITTEN: u32 = 0;
-
-/// Which lost blocks a client asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Losses {
-    /// All of them (`lossless`).
-    #[default]
-    Repair,
-    /// Those of the last so long. Older ones stay missing (`losswindow`).
-    Window(Duration),
-    /// None. The file has holes (`losswindow 0`).
-    Accept,
-}
 
 /// The state of a transfer.
 #[derive(Debug)]
