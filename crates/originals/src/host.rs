@@ -2,6 +2,7 @@
 
 mod drive;
 mod failure;
+mod handle;
 mod line;
 mod memory;
 mod port;
@@ -20,6 +21,7 @@ mod tsunami_client;
 mod tsunami_server;
 
 pub use failure::Failure;
+pub use handle::SessionHandle;
 pub use progress::{Figures, Progress};
 pub use rbudp_receiver::RbudpReceiver;
 pub use sabul_receiver::SabulReceiver;

@@ -7,7 +7,7 @@ pub(crate) mod pipe;
 pub(super) mod serve;
 mod settings;
 
-use farhaul_originals::{Progress, Stop};
+use farhaul_originals::{Progress, SessionHandle, Stop};
 use farhaul_transfer::internal::report::{Direction, Report};
 use farhaul_transfer::internal::session::measure::Meter;
 
@@ -55,6 +55,11 @@ fn stop_at_signals(context: &Context) -> Stop {
     let stopping = stop.clone();
     context.interrupt.on_stop(move || stopping.stop());
     stop
+}
+
+/// A session that signals stop.
+fn stoppable(context: &Context) -> SessionHandle {
+    SessionHandle { stop: stop_at_signals(context), ..SessionHandle::default() }
 }
 
 /// Prints how far a session is on SIGUSR1. The rate is that since the last time, or since the begin.

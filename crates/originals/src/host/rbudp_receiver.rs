@@ -9,7 +9,7 @@ use farhaul_units::Instant;
 
 use super::drive::{Application, drive};
 use super::line::Line;
-use super::{Failure, Progress, Stop};
+use super::{Failure, Progress, SessionHandle};
 use farhaul_disk::{IncomingFile, IncomingPlace};
 
 /// Bytes of one write to the disk.
@@ -27,11 +27,11 @@ impl RbudpReceiver {
     ///
     /// # Errors
     /// Nobody answers, or the UDP port is taken.
-    pub fn connect(sender: SocketAddr, time: Duration, progress: Progress, stop: &Stop) -> Result<Self, Failure> {
+    pub fn connect(sender: SocketAddr, time: Duration, handle: &SessionHandle) -> Result<Self, Failure> {
         let port = udp_port(sender)?;
-        let mut line = Line::connect(sender, time, stop)?;
+        let mut line = Line::connect(sender, time, &handle.stop)?;
         line.open_socket(port)?;
-        Ok(Self { line, progress })
+        Ok(Self { line, progress: handle.progress.clone() })
     }
 
     /// Copies the file that the sender calls `name` to `place`, where it is called `local` unless the place has a name.

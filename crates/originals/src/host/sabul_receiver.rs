@@ -16,13 +16,14 @@ use farhaul_units::Instant;
 use super::drive::{Application, drive};
 use super::line::Line;
 use super::sabul_streams::{BLOCK, BLOCKS, StreamTerms};
-use super::{Failure, Progress, Stop};
+use super::{Failure, Progress, SessionHandle};
 
 /// A connection with an original sender.
 #[derive(Debug)]
 pub struct SabulReceiver {
     line: Line,
     udp_port: u16,
+    progress: Progress,
 }
 
 impl SabulReceiver {
@@ -30,25 +31,20 @@ impl SabulReceiver {
     ///
     /// # Errors
     /// Nobody answers.
-    pub fn connect(sender: SocketAddr, time: Duration, stop: &Stop) -> Result<Self, Failure> {
-        let mut line = Line::connect(sender, time, stop)?;
+    pub fn connect(sender: SocketAddr, time: Duration, handle: &SessionHandle) -> Result<Self, Failure> {
+        let mut line = Line::connect(sender, time, &handle.stop)?;
         let udp_port = line.open_socket(0)?;
-        Ok(Self { line, udp_port })
+        Ok(Self { line, udp_port, progress: handle.progress.clone() })
     }
 
     /// Writes the stream to `sink` until the sender ends it. [`StreamEnd`] says what is known about its end.
     ///
     /// # Errors
     /// Something is known to be missing, or the sink failed.
-    pub fn receive(
-        mut self,
-        sink: impl Write + Send + 'static,
-        terms: StreamTerms,
-        progress: Progress,
-    ) -> Result<StreamEnd, Failure> {
+    pub fn receive(mut self, sink: impl Write + Send + 'static, terms: StreamTerms) -> Result<StreamEnd, Failure> {
         let now = self.line.now();
         let mut session = Receiver::new(&terms.config(), self.udp_port, now);
-        let mut sink = Sink::start(sink, self.line.waker(), progress)?;
+        let mut sink = Sink::start(sink, self.line.waker(), self.progress)?;
         drive(&mut self.line, &mut session, &mut sink)?;
         self.line.finish();
         session.end().ok_or(Failure::Ended)

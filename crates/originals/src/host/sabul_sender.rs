@@ -18,7 +18,7 @@ use super::drive::{Application, drive};
 use super::line::Line;
 use super::port::{Port, PortCallers, bind_both};
 use super::sabul_streams::{BLOCK, BLOCKS, StreamTerms};
-use super::{Failure, Progress, Stop};
+use super::{Failure, Progress, SessionHandle};
 
 /// A port where an original receiver fetches one stream.
 #[derive(Debug)]
@@ -52,17 +52,16 @@ impl SabulSender {
         self,
         source: impl Read + Send + 'static,
         terms: StreamTerms,
-        progress: Progress,
-        stop: &Stop,
+        handle: &SessionHandle,
         met: impl FnOnce(SocketAddr),
     ) -> Result<(), Failure> {
-        let (stream, peer) = PortCallers::of(&self.port, stop)?.next()?;
-        let mut line = Line::accepted(stream, peer, stop, Arc::default())?;
+        let (stream, peer) = PortCallers::of(&self.port, &handle.stop)?.next()?;
+        let mut line = Line::accepted(stream, peer, &handle.stop, Arc::default())?;
         met(line.peer());
         line.use_socket(Arc::new(self.socket))?;
         let mut session = Sender::new(&terms.config(), &Options::original(), line.now());
         let blocks = read_blocks(source, line.waker())?;
-        let mut source = Source { blocks, block: Vec::new(), at: 0, ended: false, progress };
+        let mut source = Source { blocks, block: Vec::new(), at: 0, ended: false, progress: handle.progress.clone() };
         drive(&mut line, &mut session, &mut source)?;
         line.finish();
         Ok(())

@@ -155,10 +155,14 @@ impl Drop for EndAtEnd<'_> {
 }
 
 /// Runs `client` against a Tsunami server of the scratch root. Returns what the server heard.
-fn with_tsunami(scratch: &Scratch, options: ServerOptions, client: impl FnOnce(SocketAddr, &Stop)) -> Vec<String> {
+fn with_tsunami(
+    scratch: &Scratch,
+    options: ServerOptions,
+    client: impl FnOnce(SocketAddr, &SessionHandle),
+) -> Vec<String> {
     let served = Served::tsunami(scratch, options);
     served.with(2, || {
-        client(served.address, &Stop::default());
+        client(served.address, &SessionHandle::default());
         // Sessions end by themselves once their clients are gone; the stop only ends the accepting.
         while served.heard.has_sessions() {
             thread::yield_now();
@@ -167,9 +171,9 @@ fn with_tsunami(scratch: &Scratch, options: ServerOptions, client: impl FnOnce(S
     served.heard.0.into_inner().unwrap()
 }
 
-fn connect(address: SocketAddr, secret: &[u8], stop: &Stop) -> Result<TsunamiClient, Failure> {
+fn connect(address: SocketAddr, secret: &[u8], handle: &SessionHandle) -> Result<TsunamiClient, Failure> {
     let options = ClientOptions { secret: secret.to_vec(), ..ClientOptions::default() };
-    TsunamiClient::connect(address, options, TIME, Progress::default(), stop)
+    TsunamiClient::connect(address, options, TIME, handle)
 }
 
 #[test]
@@ -177,8 +181,8 @@ fn a_tsunami_client_lists_and_copies_the_files_of_a_server() {
     let scratch = Scratch::new();
     let (big, small, empty) = (scratch.file("big", 3_000_001), scratch.file("small", 5), scratch.file("empty", 0));
     let options = ServerOptions { secret: b"kitten".to_vec(), ..ServerOptions::default() };
-    let heard = with_tsunami(&scratch, options, |address, stop| {
-        let mut client = connect(address, b"kitten", stop).unwrap();
+    let heard = with_tsunami(&scratch, options, |address, handle| {
+        let mut client = connect(address, b"kitten", handle).unwrap();
         let sizes: Vec<_> = client.list().unwrap().unwrap().into_iter().map(|file| (file.name, file.size)).collect();
         let expected = [(b"big".to_vec(), 3_000_001), (b"empty".to_vec(), 0), (b"small".to_vec(), 5)];
         assert_eq!(sizes, expected);
@@ -201,8 +205,8 @@ fn a_tsunami_client_lists_and_copies_the_files_of_a_server() {
 fn a_wrong_secret_is_named_on_both_sides() {
     let scratch = Scratch::new();
     let options = ServerOptions { secret: b"kitten".to_vec(), ..ServerOptions::default() };
-    let heard = with_tsunami(&scratch, options, |address, stop| {
-        assert!(matches!(connect(address, b"cat", stop), Err(Failure::Tsunami(TsunamiFault::WrongSecret))));
+    let heard = with_tsunami(&scratch, options, |address, handle| {
+        assert!(matches!(connect(address, b"cat", handle), Err(Failure::Tsunami(TsunamiFault::WrongSecret))));
     });
     assert!(heard.iter().any(|words| words.contains("1 failed: the secrets differ")), "{heard:?}");
 }
@@ -214,8 +218,8 @@ fn no_name_leads_out_of_the_served_directory() {
     fs::write(scratch.0.join("secret"), b"x").unwrap();
     std::os::unix::fs::symlink("../secret", scratch.0.join("root/link")).unwrap();
     std::os::unix::fs::symlink("..", scratch.0.join("root/up")).unwrap();
-    let heard = with_tsunami(&scratch, ServerOptions::default(), |address, stop| {
-        let mut client = connect(address, b"", stop).unwrap();
+    let heard = with_tsunami(&scratch, ServerOptions::default(), |address, handle| {
+        let mut client = connect(address, b"", handle).unwrap();
         for asked in ["../secret", "/etc/passwd", "link", "up/secret"] {
             let got = client.get(asked.as_bytes(), &name("n"), &scratch.place());
             assert!(matches!(got, Err(Failure::NoFile(_))), "{asked}: {got:?}");
@@ -229,11 +233,11 @@ fn no_name_leads_out_of_the_served_directory() {
 #[test]
 fn a_stop_ends_a_client_that_waits_for_its_server() {
     let listener = TcpListener::bind(LOCAL).unwrap();
-    let stop = Stop::default();
+    let handle = SessionHandle::default();
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| connect(listener.local_addr().unwrap(), b"", &stop).map(|_| ()));
+        let waiting = scope.spawn(|| connect(listener.local_addr().unwrap(), b"", &handle).map(|_| ()));
         let (_silent, _) = listener.accept().unwrap();
-        stop.stop();
+        handle.stop.stop();
         assert!(matches!(waiting.join().unwrap(), Err(Failure::Stopped)));
     });
 }
@@ -241,7 +245,7 @@ fn a_stop_ends_a_client_that_waits_for_its_server() {
 #[test]
 fn a_port_without_a_listener_refuses() {
     let address = TcpListener::bind(LOCAL).unwrap().local_addr().unwrap();
-    assert!(matches!(connect(address, b"", &Stop::default()), Err(Failure::Refused(_))));
+    assert!(matches!(connect(address, b"", &SessionHandle::default()), Err(Failure::Refused(_))));
 }
 
 #[test]
@@ -249,8 +253,8 @@ fn a_server_of_one_place_refuses_the_second_client() {
     let scratch = Scratch::new();
     let served = Served::tsunami(&scratch, ServerOptions::default());
     served.with(1, || {
-        let _first = connect(served.address, b"", &Stop::default()).unwrap();
-        assert!(connect(served.address, b"", &Stop::default()).is_err());
+        let _first = connect(served.address, b"", &SessionHandle::default()).unwrap();
+        assert!(connect(served.address, b"", &SessionHandle::default()).is_err());
     });
     assert!(served.heard.0.lock().unwrap().contains(&"0 busy".to_owned()));
 }
@@ -272,9 +276,9 @@ fn rbudp_served(scratch: &Scratch, most: u64) -> Served {
 fn an_rbudp_receiver_copies_a_file_and_a_refusal_is_named() {
     let scratch = Scratch::new();
     let (big, _) = (scratch.file("big", 3_000_001), scratch.file("empty", 0));
-    let (served, stop) = (rbudp_served(&scratch, u64::MAX), Stop::default());
+    let served = rbudp_served(&scratch, u64::MAX);
     let get = |file: &str| {
-        let receiver = RbudpReceiver::connect(served.address, TIME, Progress::default(), &stop).unwrap();
+        let receiver = RbudpReceiver::connect(served.address, TIME, &SessionHandle::default()).unwrap();
         receiver.get(file.as_bytes(), Terms::default(), &name("got"), &scratch.place())
     };
     served.with(2, || {
@@ -293,9 +297,9 @@ fn c3_all_files_of_an_rbudp_server_together_have_a_bound_in_memory() {
     let scratch = Scratch::new();
     scratch.file("large", 100_001);
     scratch.file("small", 100_000);
-    let (served, stop) = (rbudp_served(&scratch, 100_000), Stop::default());
+    let served = rbudp_served(&scratch, 100_000);
     let get = |file: &str| {
-        let receiver = RbudpReceiver::connect(served.address, TIME, Progress::default(), &stop).unwrap();
+        let receiver = RbudpReceiver::connect(served.address, TIME, &SessionHandle::default()).unwrap();
         receiver.get(file.as_bytes(), Terms::default(), &name("got"), &scratch.place())
     };
     served.with(2, || {
@@ -314,12 +318,12 @@ fn a_stranger_ends_its_own_session_alone() {
     use std::io::{Read, Write};
     let scratch = Scratch::new();
     scratch.file("small", 5);
-    let heard = with_tsunami(&scratch, ServerOptions::default(), |address, stop| {
+    let heard = with_tsunami(&scratch, ServerOptions::default(), |address, handle| {
         let mut stranger = TcpStream::connect(address).unwrap();
         stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
         // It is ended: an end or a reset.
         let _ = stranger.read_to_end(&mut Vec::new());
-        let mut client = connect(address, b"", stop).unwrap();
+        let mut client = connect(address, b"", handle).unwrap();
         assert_eq!(client.get(b"small", &name("small"), &scratch.place()).unwrap(), 5);
         client.finish();
     });
@@ -358,13 +362,13 @@ impl std::io::Write for Kept {
 fn a_sabul_receiver_gets_the_whole_stream_of_a_sender() {
     let content: Vec<u8> = (0..1_000_003_u32).map(|at| (at / 251) as u8 ^ (at % 241) as u8).collect();
     let terms = StreamTerms { connect_timeout: TIME, peer_timeout: TIME, rate: None, buffer: None };
-    let (stop, kept) = (Stop::default(), Kept::default());
+    let (handle, kept) = (SessionHandle::default(), Kept::default());
     let sender = SabulSender::bind(LOCAL).unwrap();
     let address = sender.local_addr();
     thread::scope(|scope| {
-        let sending = scope.spawn(|| sender.send(Pieces(content.clone()), terms, Progress::default(), &stop, |_| {}));
-        let receiver = SabulReceiver::connect(address, TIME, &stop).unwrap();
-        let end = receiver.receive(kept.clone(), terms, Progress::default()).unwrap();
+        let sending = scope.spawn(|| sender.send(Pieces(content.clone()), terms, &handle, |_| {}));
+        let receiver = SabulReceiver::connect(address, TIME, &SessionHandle::default()).unwrap();
+        let end = receiver.receive(kept.clone(), terms).unwrap();
         assert_eq!(end, StreamEnd::Closed);
         sending.join().unwrap().unwrap();
     });

@@ -11,7 +11,7 @@ use farhaul_units::Instant;
 
 use super::drive::{Application, drive};
 use super::line::Line;
-use super::{Failure, Progress, Stop};
+use super::{Failure, Progress, SessionHandle};
 use farhaul_disk::{IncomingFile, IncomingPlace};
 
 /// A connection with a Tsunami server.
@@ -52,12 +52,11 @@ impl TsunamiClient {
         server: SocketAddr,
         options: ClientOptions,
         time: Duration,
-        progress: Progress,
-        stop: &Stop,
+        handle: &SessionHandle,
     ) -> Result<Self, Failure> {
-        let mut line = Line::connect(server, time, stop)?;
+        let mut line = Line::connect(server, time, &handle.stop)?;
         let session = Client::new(options, line.now());
-        let requests = Requests { progress, task: Task::Dialogue, answer: None };
+        let requests = Requests { progress: handle.progress.clone(), task: Task::Dialogue, answer: None };
         let mut client = Self { line, session, requests };
         match client.run()? {
             ClientEvent::Admitted => Ok(client),

@@ -259,7 +259,7 @@ impl Client {
         }
         self.out.extend_from_slice(&port.to_be_bytes());
         self.events.push_back(ClientEvent::Granted { size: sizes.file });
-        let receiving = Receiving::new(sizes, self.options.losses, self.options.history, self.options.rate, now);
+        let receiving = Receiving::new(sizes, &self.options, now);
         self.enter(now, ClientState::Receiving(Box::new(receiving)));
         if sizes.count == 0 {
             self.stop(now, 0);

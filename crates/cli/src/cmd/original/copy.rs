@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farhaul_originals::{Failure, IncomingPlace, Progress, RbudpReceiver, Stop, TsunamiClient};
+use farhaul_originals::{Failure, IncomingPlace, RbudpReceiver, SessionHandle, TsunamiClient};
 use farhaul_session::{Component, escape};
 use farhaul_transfer::internal::report::{Direction, Report, goodput};
 use farhaul_transfer::internal::session::measure::Meter;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::fault::of;
 use super::meanwhile::Meanwhile;
-use super::{complete, end_record, file_record, show_state, start, stop_at_signals};
+use super::{complete, end_record, file_record, show_state, start, stoppable};
 use crate::cmd::copy::args::CopyArgs;
 use crate::cmd::copy::summary::rates;
 use crate::cmd::{Context, report_end};
@@ -37,12 +37,12 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
         failed: Some(0),
         ..end_record(protocol, Direction::Received)
     };
-    let stop = stop_at_signals(context);
+    let handle = stoppable(context);
     let meter = Meter::start(context.clock);
-    let copy = Copy { args, context, plan, output: output.clone(), meter, stop, progress: Progress::default() };
+    let copy = Copy { args, context, plan, output: output.clone(), meter, handle };
     let result = copy.run(&mut end);
     output.detach();
-    complete(&mut end, &copy.progress, meter);
+    complete(&mut end, &copy.handle.progress, meter);
     if result.is_ok() && !args.quiet && !args.list {
         output.print_line(&summary(&output, &end));
     }
@@ -121,13 +121,12 @@ struct Copy<'a> {
     plan: Plan,
     output: Output,
     meter: Meter,
-    stop: Stop,
-    progress: Progress,
+    handle: SessionHandle,
 }
 
 impl Copy<'_> {
     fn run(&self, end: &mut Report) -> Result<(), Fault> {
-        show_state(self.context, &self.output, &self.progress, self.meter);
+        show_state(self.context, &self.output, &self.handle.progress, self.meter);
         let place = match &self.plan.to {
             Some(to) => Some(Arc::new(
                 IncomingPlace::at(to, self.plan.is_directory())
@@ -149,7 +148,7 @@ impl Copy<'_> {
                 }
                 Err(failure) => return Err(self.fault(&failure)),
             }
-            if self.stop.is_stopped() {
+            if self.handle.stop.is_stopped() {
                 break;
             }
         }
@@ -182,7 +181,7 @@ impl Copy<'_> {
     fn connect_tsunami(&self, peer: SocketAddr) -> Result<TsunamiClient, Failure> {
         let options = self.args.transport.tsunami_client();
         let time = self.args.transport.connect_timeout;
-        TsunamiClient::connect(peer, options, time, self.progress.clone(), &self.stop)
+        TsunamiClient::connect(peer, options, time, &self.handle)
     }
 
     fn tsunami(
@@ -226,7 +225,7 @@ impl Copy<'_> {
     }
 
     fn connect_rbudp(&self, peer: SocketAddr) -> Result<RbudpReceiver, Failure> {
-        RbudpReceiver::connect(peer, self.args.transport.connect_timeout, self.progress.clone(), &self.stop)
+        RbudpReceiver::connect(peer, self.args.transport.connect_timeout, &self.handle)
     }
 
     fn rbudp(
@@ -252,7 +251,7 @@ impl Copy<'_> {
             Ok(bytes) => {
                 end.files = end.files.map(|files| files + 1);
                 self.record(name, FileStatus::Copied, bytes, None);
-                end.goodput_bps = goodput(self.progress.figures().bytes, self.meter.elapsed());
+                end.goodput_bps = goodput(self.handle.progress.figures().bytes, self.meter.elapsed());
             }
             Err(failure) => {
                 let fault = self.fault(&failure);
@@ -276,7 +275,7 @@ impl Copy<'_> {
         if let Some(bar) = &bar {
             self.output.attach(bar.clone());
         }
-        Meanwhile::start(self.progress.clone(), self.meter, &self.output, self.args.interval, bar)
+        Meanwhile::start(self.handle.progress.clone(), self.meter, &self.output, self.args.interval, bar)
     }
 }
 

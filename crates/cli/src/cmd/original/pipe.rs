@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use farhaul_originals::sabul::StreamEnd;
-use farhaul_originals::{Failure, Progress, SabulReceiver, SabulSender, Stop, StreamTerms};
+use farhaul_originals::{Failure, SabulReceiver, SabulSender, SessionHandle, StreamTerms};
 use farhaul_transfer::internal::report::{Direction, Report, goodput};
 use farhaul_transfer::internal::session::measure::Meter;
 use farhaul_units::ByteSize;
 
 use super::fault::of;
-use super::{complete, end_record, show_state, start, stop_at_signals};
+use super::{complete, end_record, show_state, start, stoppable};
 use crate::cmd::pipe::args::PipeArgs;
 use crate::cmd::{Context, report_end};
 use crate::exit::{Code, Fault};
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     args.check()?;
     args.transport.require_plain("the stream of an original program")?;
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
-    let stop = stop_at_signals(context);
+    let handle = stoppable(context);
     let transport = &args.transport;
     let terms = StreamTerms {
         connect_timeout: transport.connect_timeout,
@@ -34,16 +34,16 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
         rate: transport.rate(),
         buffer: transport.buffer.map(|ByteSize(bytes)| bytes),
     };
-    let pipe = Pipe { args, context, output, stop, terms, progress: Progress::default() };
+    let pipe = Pipe { args, context, output, handle, terms };
     let mut meter = Meter::start(context.clock);
-    show_state(context, &pipe.output, &pipe.progress, meter);
+    show_state(context, &pipe.output, &pipe.handle.progress, meter);
     let direction = if args.listen.is_some() { Direction::Sent } else { Direction::Received };
     let mut end = end_record(PROTOCOL, direction);
     let result = match &args.listen {
         Some(_) => pipe.send(&mut end, &mut meter),
         None => pipe.receive(&mut end),
     };
-    complete(&mut end, &pipe.progress, meter);
+    complete(&mut end, &pipe.handle.progress, meter);
     end.goodput_bps = goodput(end.bytes, meter.elapsed());
     // A sender tells it to scripts too: original receivers write wrong bytes, and end with success.
     if result.is_ok() && (direction == Direction::Sent || is_terminal()) {
@@ -70,9 +70,8 @@ struct Pipe<'a> {
     args: &'a PipeArgs,
     context: &'a Context,
     output: Output,
-    stop: Stop,
+    handle: SessionHandle,
     terms: StreamTerms,
-    progress: Progress,
 }
 
 impl Pipe<'_> {
@@ -82,7 +81,7 @@ impl Pipe<'_> {
         let sender = SabulSender::bind(address).map_err(|failure| of(self.context, &failure, &address))?;
         self.begin(Some(sender.local_addr()), None);
         let mut peer = None;
-        let sent = sender.send(std::io::stdin(), self.terms, self.progress.clone(), &self.stop, |met| {
+        let sent = sender.send(std::io::stdin(), self.terms, &self.handle, |met| {
             *meter = Meter::start(self.context.clock);
             peer = Some(met);
         });
@@ -98,7 +97,7 @@ impl Pipe<'_> {
         let mut failed = Failure::Stopped;
         for peer in to.resolve()? {
             self.begin(None, Some(peer));
-            let receiver = match SabulReceiver::connect(peer, self.terms.connect_timeout, &self.stop) {
+            let receiver = match SabulReceiver::connect(peer, self.terms.connect_timeout, &self.handle) {
                 Ok(receiver) => receiver,
                 Err(failure) => {
                     failed = failure;
@@ -106,13 +105,10 @@ impl Pipe<'_> {
                 }
             };
             end.address = Some(peer.to_string());
-            let ended =
-                receiver.receive(std::io::stdout(), self.terms, self.progress.clone()).map_err(
-                    |failure| match failure {
-                        Failure::Stream(error) => unwritable(&error),
-                        failure => of(self.context, &failure, &peer),
-                    },
-                )?;
+            let ended = receiver.receive(std::io::stdout(), self.terms).map_err(|failure| match failure {
+                Failure::Stream(error) => unwritable(&error),
+                failure => of(self.context, &failure, &peer),
+            })?;
             return self.judge(ended, peer);
         }
         Err(of(self.context, &failed, to))

@@ -55,7 +55,7 @@ fn an_original_tsunami_client_gets_an_empty_file_by_its_last_block() {
 #[test]
 fn an_original_tsunami_client_of_an_empty_folder_is_back_at_its_prompt() {
     let scratch = Scratch::new();
-    let heard = with_tsunami(&scratch, ServerOptions::default(), |address, stop| {
+    let heard = with_tsunami(&scratch, ServerOptions::default(), |address, handle| {
         let mut stream = tsunami_client(address);
         stream.write_all(b"*\n").unwrap();
         let mut totals = [1; 20];
@@ -66,7 +66,7 @@ fn an_original_tsunami_client_of_an_empty_folder_is_back_at_its_prompt() {
         stream.write_all(b"nothing\n").unwrap();
         assert_eq!(next(&mut stream), 8);
         drop(stream);
-        let mut ours = connect(address, b"", stop).unwrap();
+        let mut ours = connect(address, b"", handle).unwrap();
         assert_eq!(ours.names().unwrap(), [b""; 0]);
         assert!(matches!(ours.get(b"nothing", &name("n"), &scratch.place()), Err(Failure::NoFile(_))));
         ours.finish();
@@ -109,10 +109,10 @@ fn sabul_options(port: u16) -> [u8; 40] {
 /// Sends a short stream to a scripted receiver, which acknowledges all of it and then does as `after` says.
 fn sabul_stream(after: impl FnOnce(TcpStream, &dyn Fn() -> bool)) -> Result<(), Failure> {
     let terms = StreamTerms { connect_timeout: TIME, peer_timeout: TIME, rate: None, buffer: None };
-    let (stop, sender) = (Stop::default(), SabulSender::bind(LOCAL).unwrap());
+    let (handle, sender) = (SessionHandle::default(), SabulSender::bind(LOCAL).unwrap());
     let address = sender.local_addr();
     thread::scope(|scope| {
-        let sending = scope.spawn(|| sender.send(Pieces(vec![7; 5]), terms, Progress::default(), &stop, |_| {}));
+        let sending = scope.spawn(|| sender.send(Pieces(vec![7; 5]), terms, &handle, |_| {}));
         let mut stream = TcpStream::connect(address).unwrap();
         let socket = UdpSocket::bind(LOCAL).unwrap();
         let block = sabul_options(socket.local_addr().unwrap().port());
@@ -152,13 +152,13 @@ fn a_sabul_receiver_that_breaks_off_after_its_last_acknowledgement_may_have_a_sh
 /// Attack C2: another program on the sender's host sends to the receiver's port.
 #[test]
 fn datagrams_of_a_stranger_neither_arrive_nor_count() {
-    let (listener, kept, progress) = (TcpListener::bind(LOCAL).unwrap(), Kept::default(), Progress::default());
+    let (listener, kept, handle) = (TcpListener::bind(LOCAL).unwrap(), Kept::default(), SessionHandle::default());
     let address = listener.local_addr().unwrap();
     let terms = StreamTerms { connect_timeout: TIME, peer_timeout: TIME, rate: None, buffer: None };
     thread::scope(|scope| {
         let receiving = scope.spawn(|| {
-            let receiver = SabulReceiver::connect(address, TIME, &Stop::default()).unwrap();
-            receiver.receive(kept.clone(), terms, progress.clone())
+            let receiver = SabulReceiver::connect(address, TIME, &handle).unwrap();
+            receiver.receive(kept.clone(), terms)
         });
         let (mut stream, _) = listener.accept().unwrap();
         let mut block = [0; 40];
@@ -178,5 +178,5 @@ fn datagrams_of_a_stranger_neither_arrive_nor_count() {
         assert_eq!(receiving.join().unwrap().unwrap(), StreamEnd::Closed);
     });
     assert_eq!(*kept.0.lock().unwrap(), b"good too");
-    assert_eq!(progress.figures().packets_received, 2);
+    assert_eq!(handle.progress.figures().packets_received, 2);
 }

@@ -1,9 +1,9 @@
 //! One file that comes from a server of the original.
 
-use farhaul_units::{Duration, Instant, Rate, SeqNo, SeqRange};
+use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 use farhaul_wire::tsunami::{HEADER_LEN, Header, Kind, Request, Sizes};
 
-use super::options::Losses;
+use super::options::{ClientOptions, Losses};
 use crate::session::Placed;
 use farhaul_proto::seq_set::{MAX_CAPACITY, SeqSet};
 use farhaul_protocols::tsunami::error_rate::ErrorRate;
@@ -48,21 +48,21 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    pub(super) fn new(sizes: Sizes, losses: Losses, history: u8, rate: Rate, now: Instant) -> Self {
-        let on_wire = rate.bytes_in(ON_WIRE) / u64::from(sizes.block);
+    pub(super) fn new(sizes: Sizes, options: &ClientOptions, now: Instant) -> Self {
+        let on_wire = options.rate.bytes_in(ON_WIRE) / u64::from(sizes.block);
         Self {
             sizes,
-            losses,
+            losses: options.losses,
             present: SeqSet::new(FIRST_BLOCK),
             missing: 1,
             end: FIRST_BLOCK,
             received: 0,
             horizon: Horizon::new(FIRST_BLOCK),
-            error_rate: ErrorRate::new(history),
+            error_rate: ErrorRate::new(options.history),
             on_wire: u32::try_from(on_wire).unwrap_or(MAX_CAPACITY).min(MAX_CAPACITY),
             round: now,
             blocks: 0,
-            speed: rate.bits_per_second() as f64 / 8.0 / f64::from(sizes.block),
+            speed: options.rate.bits_per_second() as f64 / 8.0 / f64::from(sizes.block),
             urgent: false,
             requests: 0,
             heard: None,
