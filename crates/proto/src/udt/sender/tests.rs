@@ -1,3 +1,5 @@
+use farhaul_wire::udt4::Timestamp;
+
 use super::*;
 
 const STAMP: Timestamp = Timestamp::ZERO;
