@@ -3,19 +3,18 @@
 //! A commit waits for the disk twice: for the file and for its directory. These waits dominate a copy of many small
 //! files. So files wait in parallel, and one wait for a directory serves all files renamed since the last one.
 
+mod tasks;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use farhaul_session::{EntryId, Failure};
-use rustix::io::Errno;
+use farhaul_session::EntryId;
 
+use self::tasks::{CommitResult, Done, Named, Task};
+pub(super) use self::tasks::{Complete, DirectoryCommit, FileCommit};
 use super::descriptors::Permit;
-use super::directory::{Directory, Identity};
-use super::failure::failure;
-use super::partial::{Commitment, Partial, SmallFile};
-use super::patience::{Patience, patiently};
-use super::properties::TargetProperties;
+use super::directory::Identity;
 
 /// Most threads. File systems merge the waits of files that are synchronised in parallel, and more than a few threads
 /// gain nothing.
@@ -28,15 +27,9 @@ const UNDER_WAY: usize = 128;
 const BATCH: usize = 32;
 /// Small files for which another thread begins: fewer cost less than its wake-up.
 const GATHERED: usize = 8;
-/// From this number of files on, one wait for the whole file system costs less than a wait for each of them.
-const SYNC_TOGETHER: usize = 8;
-
 /// While more files wait, this many are renamed before their directories are synchronised. One wait for eight files
 /// costs little and delays the answers only briefly.
 const TOGETHER: usize = 8;
-
-/// The result of an entry.
-type CommitResult = (EntryId, Result<(), Failure>);
 
 /// The threads and their tasks. Dropping it waits for all of them.
 #[derive(Debug, Default)]
@@ -74,70 +67,6 @@ struct CommitState {
     under_way: usize,
     outcomes: VecDeque<CommitResult>,
     is_ending: bool,
-}
-
-/// A file whose content is complete and verified.
-#[derive(Debug)]
-pub(super) struct FileCommit {
-    pub(super) id: EntryId,
-    pub(super) content: Complete,
-    pub(super) how: Commitment,
-}
-
-/// The content of a complete file.
-#[derive(Debug)]
-pub(super) enum Complete {
-    /// Under a temporary name.
-    Written(Box<Partial>),
-    /// In memory. The file is made by the thread that commits it.
-    Small(SmallFile),
-}
-
-impl Complete {
-    fn directory(&self) -> &Arc<Directory> {
-        match self {
-            Self::Written(partial) => &partial.directory,
-            Self::Small(file) => &file.directory,
-        }
-    }
-
-    fn written(self, patience: Option<&Patience>) -> Result<Partial, Failure> {
-        match self {
-            Self::Written(partial) => Ok(*partial),
-            Self::Small(file) => patiently(patience, || file.write()),
-        }
-    }
-}
-
-/// A directory whose entries have all been started.
-#[derive(Debug)]
-pub(super) struct DirectoryCommit {
-    pub(super) id: EntryId,
-    pub(super) directory: Arc<Directory>,
-    /// The directory of its own name.
-    pub(super) parent: Arc<Directory>,
-    /// Its mode is `None` for a directory that existed before the copy, unless the copy keeps permissions.
-    pub(super) properties: TargetProperties,
-    /// Whether this copy, or a broken one before it, has made it.
-    pub(super) is_ours: bool,
-    /// Whether its names are to survive a crash.
-    pub(super) syncs: bool,
-}
-
-#[derive(Debug)]
-struct Named {
-    id: EntryId,
-    /// Those to synchronise.
-    directories: Vec<Arc<Directory>>,
-    /// Returned when the directories are closed.
-    _permit: Permit,
-}
-
-#[derive(Debug)]
-enum Task {
-    Files(Vec<(FileCommit, Permit)>),
-    Directory(DirectoryCommit, Permit),
-    Sync(Vec<Named>),
 }
 
 impl Commits {
@@ -323,116 +252,6 @@ impl CommitState {
     }
 }
 
-/// The result of a task.
-#[derive(Debug)]
-enum Done {
-    /// The entry is in place, but a crash may still undo it.
-    Named(Named),
-    Failed(EntryId, Failure),
-    Synced(Vec<CommitResult>),
-}
-
-impl Task {
-    fn perform(self) -> Vec<Done> {
-        match self {
-            Self::Files(files) => commit_files(files),
-            Self::Directory(DirectoryCommit { id, directory, parent, properties, is_ours, syncs }, permit) => {
-                let set = finish(&directory, &properties, is_ours);
-                let set = set.map_err(|error| failure("set the properties of the directory", error));
-                let directories = if syncs { vec![directory, parent] } else { Vec::new() };
-                vec![Done::of(Named { id, directories, _permit: permit }, set)]
-            }
-            Self::Sync(named) => vec![Done::Synced(synced(named))],
-        }
-    }
-}
-
-impl Done {
-    fn of(named: Named, result: Result<(), Failure>) -> Self {
-        match result {
-            Ok(()) => Self::Named(named),
-            Err(failure) => Self::Failed(named.id, failure),
-        }
-    }
-}
-
-/// Makes files that survive a crash, and gives them their names.
-fn commit_files(files: Vec<(FileCommit, Permit)>) -> Vec<Done> {
-    let mut prepared: Vec<_> = files
-        .into_iter()
-        .map(|(FileCommit { id, content, how }, permit)| {
-            let directories = if how.syncs { vec![Arc::clone(content.directory())] } else { Vec::new() };
-            let partial = content
-                .written(how.patience.as_deref())
-                .and_then(|mut partial| partial.prepare(&how).map(|()| partial));
-            (Named { id, directories, _permit: permit }, how, partial)
-        })
-        .collect();
-    sync(&mut prepared);
-    let named = |(named, how, partial): (Named, Commitment, Result<Partial, Failure>)| {
-        Done::of(named, partial.and_then(|partial| partial.take_name(&how)))
-    };
-    prepared.into_iter().map(named).collect()
-}
-
-/// Makes the content of prepared files survive a crash.
-fn sync(prepared: &mut [(Named, Commitment, Result<Partial, Failure>)]) {
-    let to_sync = |(_, how, partial): &(Named, Commitment, Result<Partial, Failure>)| how.syncs && partial.is_ok();
-    let all: Vec<_> = prepared.iter().filter(|item| to_sync(item)).collect();
-    let devices: Vec<_> =
-        all.iter().filter_map(|(named, ..)| Some(named.directories.first()?.identity().device())).collect();
-    let is_one = devices.windows(2).all(|pair| pair[0] == pair[1]);
-    if all.len() >= SYNC_TOGETHER
-        && is_one
-        && let Some((named, ..)) = all.first()
-        && named.directories.first().is_some_and(|directory| rustix::fs::syncfs(directory).is_ok())
-    {
-        return;
-    }
-    for (_, how, partial) in prepared {
-        let synced = match partial {
-            Ok(partial) if how.syncs => partial.sync_all(),
-            _ => Ok(()),
-        };
-        if let Err(failure) = synced {
-            *partial = Err(failure);
-        }
-    }
-}
-
-/// Gives a directory its properties.
-fn finish(directory: &Directory, properties: &TargetProperties, is_ours: bool) -> Result<(), Errno> {
-    if !is_ours {
-        // The system lets only the owner of a directory set them.
-        return match properties.set(directory) {
-            Err(Errno::PERM) => Ok(()),
-            set => set,
-        };
-    }
-    // The mode may forbid to take the mark off.
-    directory.unmark();
-    let Some(mode) = properties.mode else { return properties.set(directory) };
-    properties.without_mode().set(directory)?;
-    properties.if_there_are_modes(directory.set_mode(mode))?;
-    properties.set_time(directory)
-}
-
-/// Synchronises each directory once, even after failures of others.
-fn synced(all: Vec<Named>) -> Vec<CommitResult> {
-    let mut results: Vec<(Arc<Directory>, Result<(), Errno>)> = Vec::new();
-    for directory in all.iter().flat_map(|named| &named.directories) {
-        if !results.iter().any(|(its, _)| its.is_same(directory)) {
-            results.push((Arc::clone(directory), directory.sync()));
-        }
-    }
-    let outcome = |named: Named| {
-        let mine = |directory: &Arc<Directory>| named.directories.iter().any(|its| its.is_same(directory));
-        let result = results.iter().filter(|(directory, _)| mine(directory)).try_for_each(|(_, result)| *result);
-        (named.id, result.map_err(|error| failure("write the directory to the disk", error)))
-    };
-    all.into_iter().map(outcome).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -440,6 +259,9 @@ mod tests {
     use farhaul_session::{Ends, Mtime};
 
     use super::*;
+    use crate::directory::Directory;
+    use crate::partial::{Commitment, SmallFile};
+    use crate::properties::TargetProperties;
 
     #[test]
     fn without_threads_the_caller_does_the_work() {

@@ -1,0 +1,193 @@
+//! The tasks of the threads: files get their names, directories their properties, and both are made safe from a crash.
+
+use std::sync::Arc;
+
+use farhaul_session::{EntryId, Failure};
+use rustix::io::Errno;
+
+use crate::descriptors::Permit;
+use crate::directory::Directory;
+use crate::failure::failure;
+use crate::partial::{Commitment, Partial, SmallFile};
+use crate::patience::{Patience, patiently};
+use crate::properties::TargetProperties;
+
+/// From this number of files on, one wait for the whole file system costs less than a wait for each of them.
+const SYNC_TOGETHER: usize = 8;
+
+/// The result of an entry.
+pub(super) type CommitResult = (EntryId, Result<(), Failure>);
+
+/// A file whose content is complete and verified.
+#[derive(Debug)]
+pub(crate) struct FileCommit {
+    pub(crate) id: EntryId,
+    pub(crate) content: Complete,
+    pub(crate) how: Commitment,
+}
+
+/// The content of a complete file.
+#[derive(Debug)]
+pub(crate) enum Complete {
+    /// Under a temporary name.
+    Written(Box<Partial>),
+    /// In memory. The file is made by the thread that commits it.
+    Small(SmallFile),
+}
+
+impl Complete {
+    pub(super) fn directory(&self) -> &Arc<Directory> {
+        match self {
+            Self::Written(partial) => &partial.directory,
+            Self::Small(file) => &file.directory,
+        }
+    }
+
+    fn written(self, patience: Option<&Patience>) -> Result<Partial, Failure> {
+        match self {
+            Self::Written(partial) => Ok(*partial),
+            Self::Small(file) => patiently(patience, || file.write()),
+        }
+    }
+}
+
+/// A directory whose entries have all been started.
+#[derive(Debug)]
+pub(crate) struct DirectoryCommit {
+    pub(crate) id: EntryId,
+    pub(crate) directory: Arc<Directory>,
+    /// The directory of its own name.
+    pub(crate) parent: Arc<Directory>,
+    /// Its mode is `None` for a directory that existed before the copy, unless the copy keeps permissions.
+    pub(crate) properties: TargetProperties,
+    /// Whether this copy, or a broken one before it, has made it.
+    pub(crate) is_ours: bool,
+    /// Whether its names are to survive a crash.
+    pub(crate) syncs: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) id: EntryId,
+    /// Those to synchronise.
+    pub(super) directories: Vec<Arc<Directory>>,
+    /// Returned when the directories are closed.
+    pub(super) _permit: Permit,
+}
+
+#[derive(Debug)]
+pub(super) enum Task {
+    Files(Vec<(FileCommit, Permit)>),
+    Directory(DirectoryCommit, Permit),
+    Sync(Vec<Named>),
+}
+
+/// The result of a task.
+#[derive(Debug)]
+pub(super) enum Done {
+    /// The entry is in place, but a crash may still undo it.
+    Named(Named),
+    Failed(EntryId, Failure),
+    Synced(Vec<CommitResult>),
+}
+
+impl Task {
+    pub(super) fn perform(self) -> Vec<Done> {
+        match self {
+            Self::Files(files) => commit_files(files),
+            Self::Directory(DirectoryCommit { id, directory, parent, properties, is_ours, syncs }, permit) => {
+                let set = finish(&directory, &properties, is_ours);
+                let set = set.map_err(|error| failure("set the properties of the directory", error));
+                let directories = if syncs { vec![directory, parent] } else { Vec::new() };
+                vec![Done::of(Named { id, directories, _permit: permit }, set)]
+            }
+            Self::Sync(named) => vec![Done::Synced(synced(named))],
+        }
+    }
+}
+
+impl Done {
+    fn of(named: Named, result: Result<(), Failure>) -> Self {
+        match result {
+            Ok(()) => Self::Named(named),
+            Err(failure) => Self::Failed(named.id, failure),
+        }
+    }
+}
+
+/// Makes files that survive a crash, and gives them their names.
+fn commit_files(files: Vec<(FileCommit, Permit)>) -> Vec<Done> {
+    let mut prepared: Vec<_> = files
+        .into_iter()
+        .map(|(FileCommit { id, content, how }, permit)| {
+            let directories = if how.syncs { vec![Arc::clone(content.directory())] } else { Vec::new() };
+            let partial = content
+                .written(how.patience.as_deref())
+                .and_then(|mut partial| partial.prepare(&how).map(|()| partial));
+            (Named { id, directories, _permit: permit }, how, partial)
+        })
+        .collect();
+    sync(&mut prepared);
+    let named = |(named, how, partial): (Named, Commitment, Result<Partial, Failure>)| {
+        Done::of(named, partial.and_then(|partial| partial.take_name(&how)))
+    };
+    prepared.into_iter().map(named).collect()
+}
+
+/// Makes the content of prepared files survive a crash.
+fn sync(prepared: &mut [(Named, Commitment, Result<Partial, Failure>)]) {
+    let to_sync = |(_, how, partial): &(Named, Commitment, Result<Partial, Failure>)| how.syncs && partial.is_ok();
+    let all: Vec<_> = prepared.iter().filter(|item| to_sync(item)).collect();
+    let devices: Vec<_> =
+        all.iter().filter_map(|(named, ..)| Some(named.directories.first()?.identity().device())).collect();
+    let is_one = devices.windows(2).all(|pair| pair[0] == pair[1]);
+    if all.len() >= SYNC_TOGETHER
+        && is_one
+        && let Some((named, ..)) = all.first()
+        && named.directories.first().is_some_and(|directory| rustix::fs::syncfs(directory).is_ok())
+    {
+        return;
+    }
+    for (_, how, partial) in prepared {
+        let synced = match partial {
+            Ok(partial) if how.syncs => partial.sync_all(),
+            _ => Ok(()),
+        };
+        if let Err(failure) = synced {
+            *partial = Err(failure);
+        }
+    }
+}
+
+/// Gives a directory its properties.
+fn finish(directory: &Directory, properties: &TargetProperties, is_ours: bool) -> Result<(), Errno> {
+    if !is_ours {
+        // The system lets only the owner of a directory set them.
+        return match properties.set(directory) {
+            Err(Errno::PERM) => Ok(()),
+            set => set,
+        };
+    }
+    // The mode may forbid to take the mark off.
+    directory.unmark();
+    let Some(mode) = properties.mode else { return properties.set(directory) };
+    properties.without_mode().set(directory)?;
+    properties.if_there_are_modes(directory.set_mode(mode))?;
+    properties.set_time(directory)
+}
+
+/// Synchronises each directory once, even after failures of others.
+fn synced(all: Vec<Named>) -> Vec<CommitResult> {
+    let mut results: Vec<(Arc<Directory>, Result<(), Errno>)> = Vec::new();
+    for directory in all.iter().flat_map(|named| &named.directories) {
+        if !results.iter().any(|(its, _)| its.is_same(directory)) {
+            results.push((Arc::clone(directory), directory.sync()));
+        }
+    }
+    let outcome = |named: Named| {
+        let mine = |directory: &Arc<Directory>| named.directories.iter().any(|its| its.is_same(directory));
+        let result = results.iter().filter(|(directory, _)| mine(directory)).try_for_each(|(_, result)| *result);
+        (named.id, result.map_err(|error| failure("write the directory to the disk", error)))
+    };
+    all.into_iter().map(outcome).collect()
+}
