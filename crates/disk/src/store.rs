@@ -1,22 +1,22 @@
 //! A store that builds a received tree on the disk.
 
 mod claiming;
+mod made_root;
+mod setup;
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use farhaul_session::{
-    Change, ChunkDigest, Commit, Component, Digest, Ending, Ends, Entry, EntryId, FailCode, Failure, KnownChunk,
-    Leftover, Made, RelPath, Rules, Scratch, ShownPath, Skip, Store, Sync, Verdict,
+    Change, ChunkDigest, Commit, Digest, Ending, Ends, Entry, EntryId, FailCode, Failure, KnownChunk, Leftover, Made,
+    RelPath, Rules, Scratch, ShownPath, Skip, Store, Sync, Verdict,
 };
 use rustix::fs::Stat;
 
+use self::made_root::MadeRoot;
 use super::caps::Caps;
 use super::commits::{Commits, Complete, DirectoryCommit, FileCommit};
 use super::compared::{Compared, Same};
-use super::directory::{Directory, is_same, no_modes_here};
 use super::failure::failure;
 use super::known::KnownChunks;
 use super::links::{self, HardLink};
@@ -29,9 +29,7 @@ use super::remains::Remain;
 use super::source_file::size;
 use super::surplus::Surplus;
 use super::target::Target;
-use super::temporary::refuse_reserved;
 use super::time_steps::TimeSteps;
-use super::umask::umask;
 
 /// Most ranges of chunks that are claimed of one file. The others are sent again.
 const MOST_RANGES: usize = 400;
@@ -83,178 +81,16 @@ enum Open {
 /// Files from this size on are begun only if they fit on the disk. For smaller ones, the writes tell.
 const CHECK_SPACE_FROM: u64 = 1 << 20;
 
-/// A target directory that did not exist before.
-#[derive(Debug)]
-struct MadeRoot {
-    parent: Directory,
-    name: Component,
-}
-
 impl DiskStore {
-    /// Stores all entries in a directory.
-    pub fn into_directory(directory: Directory) -> Self {
-        Self::new(Places::new(directory, None))
-    }
-
-    /// Stores entries at a user's path: in it, if it is a directory. Otherwise one file or tree gets that name, or a
-    /// new directory with `is_directory`.
-    ///
-    /// # Errors
-    /// The parent directory does not exist or may not be entered.
-    pub fn at(path: &Path, is_directory: bool) -> io::Result<Self> {
-        let is_unfinished = |directory: Directory| directory.unfinished_source().is_some();
-        match Directory::open_parent(path)? {
-            Some((parent, name)) if !path.is_dir() || parent.child(&name).is_ok_and(is_unfinished) => {
-                Self::under(parent, name, is_directory)
-            }
-            _ => Ok(Self::into_directory(Directory::open(path)?)),
-        }
-    }
-
-    /// The same for a path that a peer requests below `root`. No link is followed.
-    ///
-    /// # Errors
-    /// As [`at`](DiskStore::at).
-    pub fn beneath(root: &Directory, target: &RelPath, is_directory: bool) -> io::Result<Self> {
-        match root.descend_to_parent(target)? {
-            Some((parent, name)) => Self::under(parent, name, is_directory),
-            None => Ok(Self::into_directory(root.descend(target)?)),
-        }
-    }
-
-    fn under(parent: Directory, name: Component, is_directory: bool) -> io::Result<Self> {
-        match parent.child(&name) {
-            Ok(directory) => Ok(match directory.unfinished_source().filter(|_| !is_directory) {
-                Some(source) => Self::new(Places::going_on(parent, name, directory, source)),
-                None => Self::into_directory(directory),
-            }),
-            Err(_) if is_directory => {
-                refuse_reserved(&name).map_err(io::Error::other)?;
-                let (directory, is_new) = parent.make_child(&name)?;
-                if is_new {
-                    no_modes_here(directory.set_mode(0o777 & !umask()))?;
-                }
-                let made = is_new.then_some(MadeRoot { parent, name });
-                let mut store = Self::into_directory(directory);
-                store.made = made;
-                Ok(store)
-            }
-            Err(_) => Ok(Self::new(Places::new(parent, Some(name)))),
-        }
-    }
-
-    fn new(places: Places) -> Self {
-        let rules = Rules::default();
-        Self {
-            places,
-            made: None,
-            writer: Writer::of(rules.keep, umask(), false),
-            rules,
-            remains: BTreeMap::new(),
-            compared: BTreeMap::new(),
-            known: KnownChunks::default(),
-            time_steps: TimeSteps::default(),
-            files: BTreeMap::new(),
-            commits: Commits::default(),
-            surplus: Surplus::default(),
-            patience: None,
-            lock_wait: None,
-            ends: Ends::default(),
-            caps: None,
-        }
-    }
-
-    /// The same under these rules. Properties that need privileges are set only for a peer that `is_trusted` with them.
-    #[must_use]
-    pub fn under_rules(mut self, rules: &Rules, is_trusted: bool) -> Self {
-        self.writer = Writer::of(rules.keep, umask(), is_trusted);
-        self.surplus = Surplus::of(rules);
-        self.rules = rules.clone();
-        self
-    }
-
-    /// The same with this patience for a full disk.
-    #[must_use]
-    pub fn waiting_by(mut self, patience: Option<Patience>) -> Self {
-        self.patience = patience.map(Arc::new);
-        self
-    }
-
-    /// The same, whose long loops end once the copy does.
-    #[must_use]
-    pub fn ending_by(mut self, ends: Ends) -> Self {
-        self.ends = ends;
-        self
-    }
-
-    /// The same, which counts files in the place of hard links and scratch files against these caps.
-    #[must_use]
-    pub fn within_caps(mut self, caps: Arc<dyn Caps>) -> Self {
-        self.places.count_scratch(Arc::clone(&caps));
-        self.caps = Some(caps);
-        self
-    }
-
-    /// The same with this wait for incomplete files that other copies hold.
-    #[must_use]
-    pub fn waiting_for_locks(mut self, wait: LockWait) -> Self {
-        self.lock_wait = Some(wait);
-        self
-    }
-
     /// Removes a target directory that the store made and that is still empty.
     fn remove_made(&mut self) {
-        if let Some(MadeRoot { parent, name }) = self.made.take() {
-            // The system removes no directory with an entry.
-            let _ = parent.remove_directory(&name);
+        if let Some(made) = self.made.take() {
+            made.remove();
         }
     }
 
     const fn syncs(&self) -> bool {
         !matches!(self.rules.sync, Sync::Never)
-    }
-
-    /// Whether the target has the file `there`, as the rules have it. Its other properties are set then.
-    fn has(&mut self, place: &StoredPlace, entry: &Entry, there: &Stat) -> Result<Option<Change>, Failure> {
-        let skip = self.rules.skip;
-        match skip {
-            Skip::Exists => Ok(Some(Change::None)),
-            Skip::SizeTime if entry.size == size(there) && self.is_same_time(place, entry, there) => {
-                self.set_properties(place, entry, there).map(Some)
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Whether a file has the time of the source.
-    fn is_same_time(&mut self, place: &StoredPlace, entry: &Entry, there: &Stat) -> bool {
-        let (window, dry_run) = (self.rules.modify_window, self.rules.dry_run);
-        self.time_steps.is_same((entry.mtime, there), &place.directory, window, dry_run)
-    }
-
-    /// Gives an existing file the properties that the copy keeps.
-    fn set_properties(&self, place: &StoredPlace, entry: &Entry, there: &Stat) -> Result<Change, Failure> {
-        let properties = self.writer.properties_for(entry, false);
-        if !properties.is_any() {
-            return Ok(Change::None);
-        }
-        let file = match place.directory.open_file(&place.name) {
-            Ok(file) => file,
-            // Nobody may look at it. What can be compared is the same.
-            Err(rustix::io::Errno::ACCESS) => return Ok(Change::None),
-            Err(error) => return Err(failure("open", error)),
-        };
-        // In a directory of another user, another file may have the name by now, which would get the owner of this one.
-        if !rustix::fs::fstat(&file).is_ok_and(|opened| is_same(&opened, there)) {
-            return Err(Failure::new(FailCode::Io, "somebody else replaced it just now"));
-        }
-        if !properties.is_missing_in(&file, there).map_err(|error| failure("read its properties", error))? {
-            return Ok(Change::None);
-        }
-        if !self.rules.dry_run {
-            properties.set(&file).map_err(|error| failure("set its properties", error))?;
-        }
-        Ok(Change::Properties)
     }
 
     /// Makes a file with the content of that at `first`, where no hard link to it can be made.

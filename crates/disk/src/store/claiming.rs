@@ -1,10 +1,11 @@
-//! What the target may have of a file that is wanted: chunks of an earlier copy, or a file that is compared.
+//! What the target has of a file: all of it, chunks of an earlier copy, or a file that is compared.
 
-use farhaul_session::{CHUNK_LEN, Change, Entry, EntryId, Failure, Skip, Store, chunk_count};
+use farhaul_session::{CHUNK_LEN, Change, Entry, EntryId, FailCode, Failure, Skip, Store, chunk_count};
 use rustix::fs::Stat;
 
 use super::{DiskStore, Open};
 use crate::compared::Compared;
+use crate::directory::is_same;
 use crate::failure::failure;
 use crate::known::{Chunks, Claimed, Held};
 use crate::patience::patiently;
@@ -15,6 +16,49 @@ use crate::source_file::size;
 const MOST_REMAINS: usize = 32;
 
 impl DiskStore {
+    /// Whether the target has the file `there`, as the rules have it. Its other properties are set then.
+    pub(super) fn has(&mut self, place: &StoredPlace, entry: &Entry, there: &Stat) -> Result<Option<Change>, Failure> {
+        let skip = self.rules.skip;
+        match skip {
+            Skip::Exists => Ok(Some(Change::None)),
+            Skip::SizeTime if entry.size == size(there) && self.is_same_time(place, entry, there) => {
+                self.set_properties(place, entry, there).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a file has the time of the source.
+    fn is_same_time(&mut self, place: &StoredPlace, entry: &Entry, there: &Stat) -> bool {
+        let (window, dry_run) = (self.rules.modify_window, self.rules.dry_run);
+        self.time_steps.is_same((entry.mtime, there), &place.directory, window, dry_run)
+    }
+
+    /// Gives an existing file the properties that the copy keeps.
+    fn set_properties(&self, place: &StoredPlace, entry: &Entry, there: &Stat) -> Result<Change, Failure> {
+        let properties = self.writer.properties_for(entry, false);
+        if !properties.is_any() {
+            return Ok(Change::None);
+        }
+        let file = match place.directory.open_file(&place.name) {
+            Ok(file) => file,
+            // Nobody may look at it. What can be compared is the same.
+            Err(rustix::io::Errno::ACCESS) => return Ok(Change::None),
+            Err(error) => return Err(failure("open", error)),
+        };
+        // In a directory of another user, another file may have the name by now, which would get the owner of this one.
+        if !rustix::fs::fstat(&file).is_ok_and(|opened| is_same(&opened, there)) {
+            return Err(Failure::new(FailCode::Io, "somebody else replaced it just now"));
+        }
+        if !properties.is_missing_in(&file, there).map_err(|error| failure("read its properties", error))? {
+            return Ok(Change::None);
+        }
+        if !self.rules.dry_run {
+            properties.set(&file).map_err(|error| failure("set its properties", error))?;
+        }
+        Ok(Change::Properties)
+    }
+
     /// Whether the properties of an existing file are those of the source, if it has the content.
     fn compare_properties(&mut self, place: &StoredPlace, entry: &Entry, there: &Stat) -> Result<Change, Failure> {
         if !self.is_same_time(place, entry, there) {
