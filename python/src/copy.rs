@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhaul::units::{Duration, Instant};
-use farhaul_session::{EntryKind, Failure, Kept, NoShard, Rules, Shard, Skip, Sync};
+use farhaul_session::{EntryKind, Failure, Kept, NoShard, Rules, Shard, Skip, SyncPolicy};
 use farhaul_transfer::internal::bond::Flows;
 use farhaul_transfer::internal::code_of;
 use farhaul_transfer::{Cancellation, Code, CopyJob, Environment, Error, Event, Location, Report as Figures};
@@ -316,9 +316,9 @@ fn rules(keywords: &Keywords<'_>, archive: bool) -> PyResult<Rules> {
             Some(other) => return Err(unknown("verify", other, "disk")),
         },
         sync: match keywords.take::<String>("fsync")?.as_deref() {
-            None | Some("file") => Sync::File,
-            Some("never") => Sync::Never,
-            Some("chunk") => Sync::Chunk,
+            None | Some("file") => SyncPolicy::File,
+            Some("never") => SyncPolicy::Never,
+            Some("chunk") => SyncPolicy::Chunk,
             Some(other) => return Err(unknown("fsync", other, "never, file, chunk")),
         },
         allow_changing: keywords.flag("allow_changing")?,

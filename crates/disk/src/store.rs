@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use farhaul_session::{
     Change, ChunkDigest, Commit, Digest, Ending, Ends, Entry, EntryId, FailCode, Failure, KnownChunk, Leftover, Made,
-    RelPath, Rules, Scratch, ShownPath, Skip, Store, Sync, Verdict,
+    RelPath, Rules, Scratch, ShownPath, Skip, Store, SyncPolicy, Verdict,
 };
 use rustix::fs::Stat;
 
@@ -90,7 +90,7 @@ impl DiskStore {
     }
 
     const fn syncs(&self) -> bool {
-        !matches!(self.rules.sync, Sync::Never)
+        !matches!(self.rules.sync, SyncPolicy::Never)
     }
 
     /// Makes a file with the content of that at `first`, where no hard link to it can be made.
@@ -282,7 +282,7 @@ impl Store for DiskStore {
     fn chunk(&mut self, id: EntryId, index: u64, digest: &ChunkDigest) {
         let Some(Open::Partial(partial, entry)) = self.files.get_mut(&id) else { return };
         // What is noted has arrived, whatever the disk does later. If it fails, the commit finds out.
-        if self.rules.sync == Sync::Chunk && partial.sync().is_err() {
+        if self.rules.sync == SyncPolicy::Chunk && partial.sync().is_err() {
             return;
         }
         partial.note(index, digest, entry);

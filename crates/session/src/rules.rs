@@ -24,7 +24,7 @@ pub struct Rules {
     /// Whether the receiver reads each file again from its disk before it confirms it.
     pub verify_disk: bool,
     /// When the receiver makes files survive a crash.
-    pub sync: Sync,
+    pub sync: SyncPolicy,
     /// Whether a file that changes while it is read is accepted as it was read last.
     pub allow_changing: bool,
     /// Whether the receiver waits for space while its disk is full. An older one does not.
@@ -102,7 +102,7 @@ pub enum Skip {
 
 /// When files are made to survive a crash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sync {
+pub enum SyncPolicy {
     /// Before they get their final names.
     #[default]
     File = 0,
@@ -189,7 +189,7 @@ impl Rules {
         let has_shard = skip & HAS_SHARD != 0;
         let skips = [Skip::SizeTime, Skip::Digest, Skip::Exists, Skip::Never];
         let skip = numbered(&skips, skip & !HAS_SHARD, "skip rule")?;
-        let sync = numbered(&[Sync::File, Sync::Never, Sync::Chunk], fields.u8()?, "sync rule")?;
+        let sync = numbered(&[SyncPolicy::File, SyncPolicy::Never, SyncPolicy::Chunk], fields.u8()?, "sync rule")?;
         let most = fields.u64()?;
         let mut filters = Vec::new();
         for _ in 0..fields.u16()? {
@@ -231,14 +231,15 @@ mod tests {
             whole: true,
             dry_run: true,
             verify_disk: true,
-            sync: Sync::Chunk,
+            sync: SyncPolicy::Chunk,
             allow_changing: true,
             wait_for_space: true,
             modify_window: Duration::from_millis(2_000),
             filters: vec![b"*.o".to_vec(), b"!keep.o".to_vec()],
             shard: Shard::new(3, 8).ok(),
         };
-        for rules in [Rules::default(), all, Rules { skip: Skip::Digest, sync: Sync::Never, ..Rules::default() }] {
+        for rules in [Rules::default(), all, Rules { skip: Skip::Digest, sync: SyncPolicy::Never, ..Rules::default() }]
+        {
             let mut bytes = Vec::new();
             rules.encode(&mut bytes);
             assert_eq!(Rules::decode(&mut Fields::new(&bytes)), Ok(rules));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use farhaul_session::{Kept, Rules, Shard, Skip, Sync};
+use farhaul_session::{Kept, Rules, Shard, Skip, SyncPolicy};
 use farhaul_transfer::internal::lists;
 use farhaul_units::parse_duration;
 
@@ -57,7 +57,7 @@ pub(crate) struct RulesOptions {
     pub(crate) shard: Option<Shard>,
     /// When files are synced to the disk: file: before they get their names; chunk: also while they arrive
     #[arg(long, value_name = "WHEN", value_parser = named(SYNC_RULES), default_value = "file", hide_short_help = true)]
-    fsync: Sync,
+    fsync: SyncPolicy,
     /// Read each file again from the disk before it gets its name
     #[arg(long, value_enum, value_name = "WHERE", hide_short_help = true)]
     verify: Option<Verify>,
@@ -83,7 +83,8 @@ const SKIP_RULES: &[Named<Skip>] = &[
     ("exists", "All that exist", Skip::Exists),
     ("never", "None", Skip::Never),
 ];
-const SYNC_RULES: &[Named<Sync>] = &[("never", "", Sync::Never), ("file", "", Sync::File), ("chunk", "", Sync::Chunk)];
+const SYNC_RULES: &[Named<SyncPolicy>] =
+    &[("never", "", SyncPolicy::Never), ("file", "", SyncPolicy::File), ("chunk", "", SyncPolicy::Chunk)];
 
 /// What is read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
