@@ -128,6 +128,8 @@ fn network_wrapper() -> Vec<String> {
 /// What users get who choose features: the libraries without the papers' protocols, and the program without original ones.
 fn fewest_features(workspace: &Workspace) -> Result<CheckStatus> {
     succeed(workspace.cargo().args(["check", "-p", "farhaul", "-p", "farhaul-transfer"]))?;
+    let refusals = ["test", "-p", "farhaul-protocols", "--no-default-features", "--test", "without_papers"];
+    succeed(workspace.cargo().args(refusals))?;
     succeed(workspace.cargo().args(["check", "-p", "farhaul-cli", "--no-default-features"]))
 }
 

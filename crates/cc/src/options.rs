@@ -86,6 +86,16 @@ pub enum SpecError {
         /// The known names.
         allowed: String,
     },
+    /// The registry knows the name, and this program was built without what it names.
+    #[error("this program was built without the {kind} '{name}': the feature '{feature}' of the library brings it")]
+    NotBuilt {
+        /// As in [`UnknownName`](Self::UnknownName).
+        kind: &'static str,
+        /// The given name.
+        name: String,
+        /// The feature of the library with which it is built.
+        feature: &'static str,
+    },
     /// The row has no such option.
     #[error("'{of}' has no option '{option}': it takes {allowed}")]
     UnknownOption {

@@ -32,6 +32,9 @@ static PROTOCOLS: &[Entry] = &[
     blast::row::<Hurricane>(),
 ];
 
+/// The names of the protocols that the feature `papers` brings.
+pub const PAPERS: &[&str] = &["udt-2004", "rbudp", "tsunami", "sabul", "fobs", "hurricane"];
+
 const UDT: Entry = Entry {
     name: udt::NAME,
     summary: "UDT4, compatible with libudt 4",
@@ -132,7 +135,17 @@ impl FromStr for Protocol {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        text.parse().map(Self)
+        text.parse().map(Self).map_err(with_its_feature)
+    }
+}
+
+/// The error of a name, which a program without the papers' protocols may know although it lacks the protocol.
+fn with_its_feature(error: SpecError) -> SpecError {
+    match error {
+        SpecError::UnknownName { kind, name, .. } if PAPERS.contains(&name.as_str()) => {
+            SpecError::NotBuilt { kind, name, feature: "papers" }
+        }
+        error => error,
     }
 }
 

@@ -32,6 +32,12 @@ fn names_are_unique_and_lines_are_single() {
 }
 
 #[test]
+fn the_feature_brings_all_protocols_but_the_first() {
+    let names: Vec<&str> = protocols().iter().map(|entry| entry.name).collect();
+    assert_eq!(&names[1..], PAPERS);
+}
+
+#[test]
 fn every_source_is_a_key_of_the_bibliography() {
     let bibliography = include_str!("../../../../docs/papers/papers.bib");
     for key in protocols().iter().flat_map(|entry| entry.source.split(", ")).filter(|key| *key != "none") {
