@@ -47,6 +47,12 @@ macro_rules! connection_of_tasks {
                 finish(&self.inner).await
             }
 
+            /// Begins to finish and returns at once: see
+            /// [`Connection::finish_in_background`](crate::Connection::finish_in_background).
+            pub fn finish_in_background(&self) {
+                self.inner.finish_in_background();
+            }
+
             /// Ends the connection at once, because this side cannot go on. The peer does not take its data for the
             /// whole stream: see [`Connection::abort`](crate::Connection::abort).
             pub fn abort(&self) {

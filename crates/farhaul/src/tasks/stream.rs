@@ -12,9 +12,33 @@ use crate::stream::{Stream, reading, writing};
 
 /// A [`Stream`] whose calls wait as tasks do.
 ///
-/// Shutting it down ([`AsyncWrite::poll_shutdown`]) completes once the peer has acknowledged everything. It ends this side's
-/// direction alone, as [`Stream::finish_sending`] does, if the connection [can](Stream::has_half_close). Otherwise it is
-/// [`finish`](AsyncStream::finish). Dropping the stream without a shutdown aborts the connection.
+/// **The end.** After the last write, await [`finish`](AsyncStream::finish). It returns once the peer has acknowledged everything, and is
+/// the proof of delivery. The stream can be dropped then. Dropping it without an end aborts the connection.
+///
+/// Shutting it down ([`AsyncWrite::poll_shutdown`]) completes as late. It ends this side's direction alone, as
+/// [`Stream::finish_sending`] does, if the connection [can](Stream::has_half_close), so that an answer can still be read. Otherwise it is
+/// `finish`. [`finish_in_background`](AsyncStream::finish_in_background) waits for nothing.
+///
+/// ```
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let listener = farhaul::Listener::plain("127.0.0.1:0")?;
+/// let endpoint = farhaul::Endpoint::plain("127.0.0.1:0")?;
+/// let mut stream = endpoint.connect_async(listener.local_addr()).await?;
+/// stream.write_all(b"everything").await?;
+/// stream.finish().await?;
+/// drop(stream);
+///
+/// let (mut accepted, _peer) = listener.accept_async().await?;
+/// let mut text = String::new();
+/// accepted.read_to_string(&mut text).await?;
+/// assert_eq!(text, "everything");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(run())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// **Time-outs.** Tasks have none: wrap the call in `tokio::time::timeout`. An abandoned read loses nothing. After an
 /// abandoned `write_all`, the number of bytes taken is unknown.

@@ -5,7 +5,7 @@
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
-use farhaul::{ConnectOptions, Endpoint, Error, Listener, SendOptions};
+use farhaul::{AsyncStream, ConnectOptions, Endpoint, Error, Listener, SendOptions, wait_idle};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A time-out so long that a test that waits for it never ends.
@@ -52,6 +52,39 @@ fn shutting_down_is_finishing() {
         stream.shutdown().await.unwrap();
         assert_eq!(stream.stats().unwrap().totals.bytes_acked, 10);
     });
+}
+
+/// What a task writes before `end` arrives whole, although it drops its handle at once, and the peer reads only later.
+fn ends_properly(secure: bool, end: impl AsyncFn(&mut AsyncStream)) {
+    use farhaul::security::{AcceptAll, KeyPair, Security};
+    let bind = || match secure {
+        true => Endpoint::secure("127.0.0.1:0", Security::new(KeyPair::generate().unwrap(), AcceptAll)).unwrap(),
+        false => Endpoint::plain("127.0.0.1:0").unwrap(),
+    };
+    block_on(async {
+        let (here, there) = (bind(), bind());
+        let listener = there.listen().unwrap();
+        let (sender, receiver) = tokio::join!(here.connect_async(there.local_addr()), listener.accept_async());
+        let (mut sender, (mut receiver, _)) = (sender.unwrap(), receiver.unwrap());
+        let data = vec![7; 100_000];
+        sender.write_all(&data).await.unwrap();
+        end(&mut sender).await;
+        drop(sender);
+        // Whatever the drop sends has arrived then.
+        wait_idle();
+        let mut all = Vec::new();
+        receiver.read_to_end(&mut all).await.unwrap();
+        assert!(all == data);
+    });
+}
+
+#[test]
+fn a_stream_that_a_task_ends_and_drops_arrives_whole() {
+    for secure in [false, true] {
+        ends_properly(secure, async |stream| stream.finish().await.unwrap());
+        ends_properly(secure, async |stream| stream.shutdown().await.unwrap());
+        ends_properly(secure, async |stream| stream.finish_in_background());
+    }
 }
 
 #[test]
