@@ -1,5 +1,7 @@
 //! The types of frames, and how long each may be.
 
+use num_enum::TryFromPrimitive;
+
 /// Longest DATA body. Large, so that headers cost nothing, but small enough for fair interleaving later.
 pub(crate) const MAX_DATA: usize = 1 << 20;
 /// Longest body of any other frame. An opening frame with its list of paths is the longest.
@@ -17,7 +19,7 @@ pub(crate) const BLOCK_HEADER: usize = 4;
 pub(crate) const MAX_BLOCK: usize = 64 << 10;
 
 /// The type of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, TryFromPrimitive)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum FrameKind {
@@ -98,51 +100,6 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
-    const ALL: [Self; 37] = [
-        Self::Open,
-        Self::Accept,
-        Self::Abort,
-        Self::Entry,
-        Self::Data,
-        Self::Digest,
-        Self::End,
-        Self::Skipped,
-        Self::Content,
-        Self::Seek,
-        Self::Zeros,
-        Self::Grant,
-        Self::Verified,
-        Self::Made,
-        Self::Failed,
-        Self::Done,
-        Self::Want,
-        Self::Have,
-        Self::Again,
-        Self::Report,
-        Self::Totals,
-        Self::Known,
-        Self::Chunk,
-        Self::Keep,
-        Self::Deleted,
-        Self::Names,
-        Self::Expected,
-        Self::WaitsForSpace,
-        Self::Stderr,
-        Self::StreamEnd,
-        Self::StreamClosed,
-        Self::Exit,
-        Self::Request,
-        Self::Answer,
-        Self::Block,
-        Self::Finish,
-        Self::Cancel,
-    ];
-
-    /// The type with this number.
-    pub(crate) fn from_wire(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|&kind| kind as u8 == number)
-    }
-
     /// Longest body in bytes.
     pub const fn limit(self) -> usize {
         match self {

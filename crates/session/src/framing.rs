@@ -119,7 +119,7 @@ fn begin(bytes: [u8; HEADER_LEN]) -> Result<FrameState, Violation> {
     let [number, length @ ..] = bytes;
     let length = u32::from_be_bytes(length);
     let size = usize::try_from(length).unwrap_or(usize::MAX);
-    let Some(kind) = FrameKind::from_wire(number) else {
+    let Ok(kind) = FrameKind::try_from(number) else {
         let skippable = number >= FIRST_EXTENSION && size <= MAX_CONTROL;
         return if skippable { Ok(FrameState::Skip(size)) } else { Err(Violation::UnknownFrame(number)) };
     };
