@@ -43,6 +43,7 @@ const TOGETHER: u32 = 3;
 
 /// The form of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Form {
     /// For plain ports that answer measured streams.
     Plain,
@@ -54,6 +55,7 @@ pub enum Form {
 
 /// An answer of the far end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Answer {
     /// The form of the question.
     pub form: Form,

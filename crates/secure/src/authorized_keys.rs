@@ -67,6 +67,7 @@ pub(crate) const VERBS: [&str; 2] = ["bench", "pipe"];
 
 /// A directory that a client may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PathGrant {
     /// The directory.
     pub path: PathBuf,

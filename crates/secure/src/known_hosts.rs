@@ -62,6 +62,7 @@ impl KnownHosts {
 
 /// Why a line of a file of keys is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LineError {
     /// The line, from 1.
     pub line: usize,

@@ -186,7 +186,7 @@ fn connect_with(
     peer: SocketAddr,
     security: Security,
 ) -> Result<Result<ProbeSocket, Error>, Fault> {
-    let config = EnclosureConfig { mtu: options.mtu, ..EnclosureConfig::default() };
+    let config = EnclosureConfig::default().mtu(options.mtu);
     let mut socket = match ProbeSocket::enclosed(peer, security, config) {
         Ok(socket) => socket,
         error => return Ok(error),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use farhaul::probe::{self, Advice, BlasterConfig, BlasterFigures, CachedRate, Profile, Search, Shape, grid};
+use farhaul::probe::{self, BlasterConfig, BlasterFigures, CachedRate, Profile, Search, Shape, grid};
 use farhaul_transfer::internal::report::micros;
 use farhaul_units::{Rate, parse_duration};
 use serde_json::{Value, json};
@@ -201,7 +201,7 @@ impl Sweep<'_> {
 
     /// Stores the advice for later transfers. Returns the file.
     fn remember(&self) -> Option<PathBuf> {
-        let Advice { window, sleep, rate, goodput, .. } = self.profile.advice()?;
+        let mut advice = self.profile.advice()?;
         let datagram = self.port.udp_payload();
         // Stored rates count UDP payload, of which packet protection is a part.
         let whole = |rate: Rate| {
@@ -209,9 +209,8 @@ impl Sweep<'_> {
                 u128::from(rate.bits_per_second()) * u128::from(datagram) / u128::from(self.port.datagram.max(1));
             Rate::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX))
         };
-        let (rate, goodput) = (whole(rate), whole(goodput));
-        let found = CachedRate { rate, goodput, window, sleep, datagram, measured: probe::now() };
-        let cached = probe::cache_rate(self.port.peer, &found);
+        (advice.rate, advice.goodput) = (whole(advice.rate), whole(advice.goodput));
+        let cached = probe::cache_rate(self.port.peer, &CachedRate::of(&advice, datagram));
         cached.map_err(|error| self.port.output.warn(&format!("the best rate was not stored: {error}"))).ok()
     }
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use farhaul_proto::probe::Advice;
 use farhaul_udp::Clock;
 use farhaul_units::Rate;
 
@@ -19,6 +20,7 @@ const LONGEST_SLEEP: u64 = 10_000_000;
 
 /// The best rate of a path, as a profile found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CachedRate {
     /// The sending rate, UDP payload.
     pub rate: Rate,
@@ -38,6 +40,12 @@ pub struct CachedRate {
 const HEADERS: u64 = 28;
 
 impl CachedRate {
+    /// What a profile found just now, with datagrams of this many bytes of UDP payload.
+    pub fn of(found: &Advice, datagram: u16) -> Self {
+        let Advice { window, sleep, rate, goodput, .. } = *found;
+        Self { rate, goodput, window, sleep, datagram, measured: now() }
+    }
+
     /// The rate on the wire, headers of IP and UDP included, for [`Builder::first_rate`](crate::Builder::first_rate).
     pub fn first_rate(&self) -> Rate {
         let datagram = u64::from(self.datagram);

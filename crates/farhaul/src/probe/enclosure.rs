@@ -22,6 +22,7 @@ const NO_STREAM: u64 = 64 << 10;
 
 /// Settings of an encrypted connection around measured streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EnclosureConfig {
     /// Largest packet of the handshake in bytes, headers of IP and UDP included. At least 1280. Default 1500.
     pub mtu: u32,
@@ -35,6 +36,29 @@ impl Default for EnclosureConfig {
     fn default() -> Self {
         let Config { mss, connect_timeout, peer_timeout, .. } = Config::default();
         Self { mtu: mss, connect_timeout, peer_timeout }
+    }
+}
+
+impl EnclosureConfig {
+    /// The same with this largest packet of the handshake, in bytes.
+    #[must_use]
+    pub const fn mtu(mut self, bytes: u32) -> Self {
+        self.mtu = bytes;
+        self
+    }
+
+    /// The same with this longest time for the attempt to connect.
+    #[must_use]
+    pub const fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.connect_timeout = limit;
+        self
+    }
+
+    /// The same with this silence of the peer that ends the connection.
+    #[must_use]
+    pub const fn peer_timeout(mut self, limit: Duration) -> Self {
+        self.peer_timeout = limit;
+        self
     }
 }
 

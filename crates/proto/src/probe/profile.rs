@@ -102,6 +102,7 @@ pub enum Shape {
 
 /// The best rate of a path: the smallest on the plateau with minimal loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Advice {
     /// W_c: datagrams per burst.
     pub window: u32,

@@ -100,7 +100,7 @@ fn handshake_fails(error: &Error) -> Finding {
 /// Connects, and leaves once the server could have refused. Returns the suite. A port that takes no measured streams ends the
 /// connection after it has admitted the key.
 fn shake(server: &Server<'_>, security: Security, interrupt: &Interrupt) -> Result<String, Error> {
-    let config = EnclosureConfig { connect_timeout: WAIT, ..EnclosureConfig::default() };
+    let config = EnclosureConfig::default().connect_timeout(WAIT);
     let mut socket = ProbeSocket::enclosed(server.peer, security, config)?;
     while !socket.connect(STEP)? {
         if interrupt.is_stopping() {
