@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bolero::check;
 use farhaul_session::{
-    Acceptor, Bench, BenchSpec, CommandEvent, CommandExit, CommandFrame, CommandReader, Direction, Existing,
+    Acceptor, Bench, BenchSpec, CommandEvent, CommandExit, CommandFrame, CommandReader, CopyScope, Direction, Existing,
     FileClient, FileReceiver, FileRequest, FileSender, FileServer, ListTree, MemoryFile, MemoryFiles, MemorySource,
-    MemoryStore, Open, Pull, Put, ReadFrom, ReadRange, ReceiveLimits, RelPath, Request, ServicePath, StandardStream,
-    Stop, TreeCursor,
+    MemoryStore, Open, Put, ReadFrom, ReadRange, ReceiveLimits, RelPath, Request, ServicePath, StandardStream, Stop,
+    TreeCursor,
 };
 use farhaul_units::Instant;
 
@@ -22,8 +22,8 @@ fn limits() -> ReceiveLimits {
     ReceiveLimits { window: 1 << 20, file_size: 1 << 30, bytes: 1 << 30, entries: 500 }
 }
 
-fn pull() -> Pull {
-    Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() }
+fn pull() -> CopyScope {
+    CopyScope { paths: vec![RelPath::root()], recursive: true, ..CopyScope::default() }
 }
 
 /// The first bytes that an accepting side receives.
@@ -61,7 +61,7 @@ fn receiver_says() {
                 oldest_version: farhaul_session::OLDEST_VERSION,
                 capabilities: farhaul_session::Capabilities::NONE,
                 credit: 1 << 20,
-                request: Request::Pull(Pull { names, ..pull() }),
+                request: Request::from(CopyScope { names, ..pull() }),
                 bonding: None,
             };
             send(FileSender::answer(&open), stream);

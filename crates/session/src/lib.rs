@@ -116,7 +116,7 @@ pub use pattern::Pattern;
 pub use refusal::{MAX_REFUSAL, refusal, refusal_in, refusal_of};
 pub use request::flows::{Bonding, Join, MAX_FLOWS, Token};
 pub use request::measurement::{BenchSpec, Direction, Stop};
-pub use request::{CommandRequest, Pull, Push, Request, RequestError};
+pub use request::{CommandRequest, CopyScope, Pull, Push, Request, RequestError};
 pub use rules::{Kept, Rules, Skip, SyncPolicy};
 pub use scratch::{Records, Scratch};
 pub use sender_request::{SenderRequest, SenderRequests, SenderSettings, Unable};

@@ -44,6 +44,12 @@ pub enum Request {
     Stream,
 }
 
+impl From<CopyScope> for Request {
+    fn from(scope: CopyScope) -> Self {
+        Self::Pull(scope.into())
+    }
+}
+
 /// Files from the connecting side to the accepting side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Push {
@@ -59,8 +65,22 @@ pub struct Push {
 /// Files from the accepting side to the connecting side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pull {
-    /// The requested paths below the accepting side's root. Each arrives under its last component. A root path requests
-    /// the content of the root.
+    /// What the connecting side wants.
+    pub scope: CopyScope,
+    /// What the sender is asked to do meanwhile. It stands behind the request, where older senders look for nothing.
+    pub sender: SenderSettings,
+}
+
+impl From<CopyScope> for Pull {
+    fn from(scope: CopyScope) -> Self {
+        Self { scope, sender: SenderSettings::default() }
+    }
+}
+
+/// What a copy brings: what a pull requests, and what the receiver of a push takes if a third side says so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CopyScope {
+    /// The paths below the sender's root. Each arrives under its last component. A root path stands for the content of the root.
     pub paths: Vec<RelPath>,
     /// Whether directories are requested. If not, the sender skips them with
     /// [`IsDirectory`](crate::FailCode::IsDirectory), and sending one is a violation.
@@ -74,8 +94,6 @@ pub struct Pull {
     /// The names that a copy of the content of the only path is restricted to. They follow behind the request: on the accepting
     /// side the list is empty, and the sender passes it to its [`Source`](crate::Source). Older senders refuse such a request.
     pub names: Option<Arc<NameList>>,
-    /// What the sender is asked to do meanwhile. It stands behind the request, where older senders look for nothing.
-    pub sender: SenderSettings,
 }
 
 /// The request to run a command. Which one, the accepting side knows from elsewhere.
@@ -103,7 +121,7 @@ pub enum RequestError {
     SameName,
 }
 
-impl Pull {
+impl CopyScope {
     /// Checks that the request fits in one session.
     pub(crate) fn check(&self) -> Result<(), RequestError> {
         let mut bytes = Vec::new();
@@ -147,16 +165,8 @@ impl Pull {
         while fields.end().is_err() {
             paths.push(fields.path()?);
         }
-        let sender = SenderSettings::default();
-        Ok(Self {
-            paths,
-            recursive: has(RECURSIVE),
-            patterns: has(PATTERNS),
-            single: has(SINGLE),
-            names: None,
-            rules,
-            sender,
-        })
+        let (recursive, patterns, single) = (has(RECURSIVE), has(PATTERNS), has(SINGLE));
+        Ok(Self { paths, recursive, patterns, single, names: None, rules })
     }
 }
 
@@ -179,7 +189,7 @@ impl Request {
     pub(crate) const fn verb(&self) -> u8 {
         match self {
             Self::Push(_) => 1,
-            Self::Pull(Pull { names: None, .. }) => 2,
+            Self::Pull(pull) if pull.scope.names.is_none() => 2,
             Self::Pull(_) => PULL_BY_NAMES,
             Self::Bench(_) => 3,
             Self::Command(_) => 5,
@@ -192,7 +202,7 @@ impl Request {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Push(push) => push.encode(out),
-            Self::Pull(pull) => pull.encode(out),
+            Self::Pull(pull) => pull.scope.encode(out),
             Self::Bench(spec) => spec.encode(out),
             Self::Command(request) => request.encode(out),
             Self::Files => {}
@@ -205,7 +215,7 @@ impl Request {
     pub(crate) fn decode(verb: u8, body: &[u8]) -> Option<Result<Self, Malformed>> {
         Some(match verb {
             1 => Push::decode(body).map(Self::Push),
-            2 => Pull::decode(body).map(Self::Pull),
+            2 => CopyScope::decode(body).map(Self::from),
             3 => BenchSpec::decode(body).map(Self::Bench),
             4 => Ok(Self::Files),
             5 => CommandRequest::decode(body).map(Self::Command),
@@ -213,8 +223,8 @@ impl Request {
             7 => Ok(Self::Stream),
             PULL_BY_NAMES => {
                 let names = Some(Arc::default());
-                Pull::decode(body).and_then(|pull| match pull.paths[..] {
-                    [_] => Ok(Self::Pull(Pull { names, ..pull })),
+                CopyScope::decode(body).and_then(|scope| match scope.paths[..] {
+                    [_] => Ok(CopyScope { names, ..scope }.into()),
                     _ => Err(Malformed::Value("number of paths")),
                 })
             }

@@ -18,7 +18,7 @@ use farhaul_bond::First;
 use farhaul_bond::mux::{Gone, Mux, MuxStream};
 use farhaul_disk::{DiskSource, DiskStore, Reach, Selection, Unguarded, Wording};
 use farhaul_keys::identity;
-use farhaul_session::{AbortCode, Pull, Request, ShownPath, escape};
+use farhaul_session::{AbortCode, CopyScope, Request, ShownPath, escape};
 
 use self::job::Job;
 use crate::connect;
@@ -285,10 +285,10 @@ impl OneCopy<'_> {
         let _ = begun.try_send(());
         let result = match (self.job, &caller.open.request) {
             // The sender has no say in what the target is.
-            (Job::Receive { target, is_directory, asked }, Request::Push(_)) => {
-                self.receive(caller, target, *is_directory, asked)
+            (Job::Receive { target, is_directory, scope }, Request::Push(_)) => {
+                self.receive(caller, target, *is_directory, scope)
             }
-            (Job::Send { paths }, Request::Pull(pull)) => self.send(caller, pull, paths),
+            (Job::Send { paths }, Request::Pull(pull)) => self.send(caller, &pull.scope, paths),
             (Job::Run(command), Request::Command(request)) => {
                 rsh::server::serve(self.hosting.environment, caller, *request, command)
             }
@@ -304,18 +304,18 @@ impl OneCopy<'_> {
         self.through_ssh.cancel();
     }
 
-    fn receive(&self, caller: &Caller, target: &Path, is_directory: bool, asked: &Pull) -> Result<(), Error> {
+    fn receive(&self, caller: &Caller, target: &Path, is_directory: bool, scope: &CopyScope) -> Result<(), Error> {
         let place = escape(target.as_os_str().as_encoded_bytes());
         let environment = self.hosting.environment;
         let open = || {
-            let patience = patience(&asked.rules, &caller.stream, environment, environment.events.clone());
+            let patience = patience(&scope.rules, &caller.stream, environment, environment.events.clone());
             let wait = lock_wait(self.hosting.settings.timeout, &caller.stream, environment);
-            let store = DiskStore::at(target, is_directory)?.under_rules(&asked.rules, true);
+            let store = DiskStore::at(target, is_directory)?.under_rules(&scope.rules, true);
             let store = store.waiting_by(patience).waiting_for_locks(wait);
             Ok(store.ending_by(ends(&caller.stream, environment)))
         };
         let (target, holding) = (Target::at(target.to_owned()), Holding::default());
-        let hosted = self.hosting.receive(caller, Some(asked), (&place, &target), open, &holding);
+        let hosted = self.hosting.receive(caller, Some(scope), (&place, &target), open, &holding);
         let Some((end, result)) = hosted else { return Ok(()) };
         send(&FromRemote::Stored(Stored {
             files: end.files.unwrap_or(0),
@@ -328,21 +328,21 @@ impl OneCopy<'_> {
         result
     }
 
-    fn send(&self, caller: &Caller, pull: &Pull, paths: &[PathBuf]) -> Result<(), Error> {
+    fn send(&self, caller: &Caller, scope: &CopyScope, paths: &[PathBuf]) -> Result<(), Error> {
         let begun = self.hosting.begin_to_send(caller);
-        let recursive = pull.recursive;
-        let wording = if pull.patterns { Wording::Patterns } else { Wording::Literal };
+        let recursive = scope.recursive;
+        let wording = if scope.patterns { Wording::Patterns } else { Wording::Literal };
         let shown = |path: &PathBuf| ShownPath::new(path.as_os_str().as_encoded_bytes());
         let each = || paths.iter().map(shown).zip(Selection::each_named(paths, wording, recursive));
-        let source = match (&pull.names, paths) {
+        let source = match (&scope.names, paths) {
             (Some(_), [base, ..]) => {
                 DiskSource::by_names_later(base, recursive).map_err(|error| Missing::one(shown(base), &error))
             }
-            _ => select(Selection::named(paths, wording, recursive), pull.single, each).map(DiskSource::of),
+            _ => select(Selection::named(paths, wording, recursive), scope.single, each).map(DiskSource::of),
         };
         match source {
             Ok(source) => {
-                let mut source = match source.under_rules(&pull.rules) {
+                let mut source = match source.under_rules(&scope.rules) {
                     Ok(source) => source,
                     Err(why) => {
                         caller.refuse(AbortCode::Refused, &why);

@@ -19,7 +19,7 @@
 //! | part | owns |
 //! | --- | --- |
 //! | `messages` | what both programs say |
-//! | `content` | what a copy brings, in those messages |
+//! | `scope` | what a copy brings, in those messages |
 //! | `frames` | messages in a stream of bytes, behind the noise |
 //! | `ssh` | the options, and the command line of ssh |
 //! | `inbox` | messages of the remote program that wait |
@@ -35,7 +35,6 @@
 
 mod attempt;
 mod child;
-pub(crate) mod content;
 pub(crate) mod frames;
 mod inbox;
 mod install;
@@ -43,6 +42,7 @@ pub(crate) mod messages;
 mod process;
 pub(crate) mod reach;
 mod refusal;
+pub(crate) mod scope;
 mod ssh;
 mod ssh_monitor;
 pub(crate) mod stdout;

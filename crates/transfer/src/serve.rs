@@ -38,7 +38,7 @@ use farhaul::security::PlainClients;
 use farhaul::{Listener, Stream};
 use farhaul_disk::{Directory, DiskSource, DiskStore, HeldDirectories, Reach, Selection, Wording};
 use farhaul_keys::Permit;
-use farhaul_session::{AbortCode, Pull, Push, Request, ShownPath};
+use farhaul_session::{AbortCode, CopyScope, Push, Request, ShownPath};
 use farhaul_units::Rate;
 
 pub use plain::{PlainAccess, PlainRules};
@@ -213,7 +213,7 @@ impl Serving<'_> {
         allowed.permit = allowed.permit.ending_by(ends(&caller.stream, self.hosting.environment));
         match &caller.open.request {
             Request::Push(push) => self.receive(caller, push, allowed),
-            Request::Pull(pull) => self.send(caller, pull, allowed),
+            Request::Pull(pull) => self.send(caller, &pull.scope, allowed),
             _ => self.serve_files(caller, &client, allowed.permit),
         }
     }
@@ -273,18 +273,21 @@ impl Serving<'_> {
         }
     }
 
-    fn send(&self, caller: &Caller, pull: &Pull, Allowed { places, permit, .. }: Allowed) {
+    fn send(&self, caller: &Caller, scope: &CopyScope, Allowed { places, permit, .. }: Allowed) {
         let begun = self.hosting.begin_to_send(caller);
-        let wording = if pull.patterns { Wording::Patterns } else { Wording::Literal };
-        let each = || pull.paths.iter().map(ShownPath::from).zip(Selection::each_at(&places, wording, pull.recursive));
-        let source = match (&pull.names, &places[..], &pull.paths[..]) {
-            (Some(_), [base, ..], [path, ..]) => DiskSource::by_names_beneath(&base.start, &base.below, pull.recursive)
-                .map_err(|error| Missing::one(ShownPath::from(path), &error)),
-            _ => select(Selection::at(&places, wording, pull.recursive), pull.single, each).map(DiskSource::of),
+        let wording = if scope.patterns { Wording::Patterns } else { Wording::Literal };
+        let each =
+            || scope.paths.iter().map(ShownPath::from).zip(Selection::each_at(&places, wording, scope.recursive));
+        let source = match (&scope.names, &places[..], &scope.paths[..]) {
+            (Some(_), [base, ..], [path, ..]) => {
+                DiskSource::by_names_beneath(&base.start, &base.below, scope.recursive)
+                    .map_err(|error| Missing::one(ShownPath::from(path), &error))
+            }
+            _ => select(Selection::at(&places, wording, scope.recursive), scope.single, each).map(DiskSource::of),
         };
         let (report, result) = match source {
             Ok(source) => {
-                let mut source = match source.under_rules(&pull.rules) {
+                let mut source = match source.under_rules(&scope.rules) {
                     Ok(source) => source,
                     Err(why) => return caller.refuse(AbortCode::Refused, &why),
                 };

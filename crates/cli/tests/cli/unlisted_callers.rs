@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use farhaul::security::{AcceptAll, KeyPair, Security};
 use farhaul::{Endpoint, Stream};
-use farhaul_session::{FileReceiver, FileSender, MemorySource, Pull, Push, ReceiveLimits, RelPath};
+use farhaul_session::{CopyScope, FileReceiver, FileSender, MemorySource, Push, ReceiveLimits, RelPath};
 use rustix::process::Signal;
 
 use crate::process::{Run, Scratch, Server, Started, farhaul, farhaul_where};
@@ -29,7 +29,7 @@ fn idle_push(endpoint: &Endpoint, server: &Server) -> Stream {
 /// Pulls a file, and answers nothing. Returns once the server has begun to send.
 fn idle_pull(endpoint: &Endpoint, server: &Server) -> Stream {
     let mut stream = endpoint.connect(server.address.parse::<SocketAddr>().unwrap()).unwrap();
-    let pull = Pull { paths: vec![RelPath::parse(b"file").unwrap()], ..Pull::default() };
+    let pull = CopyScope { paths: vec![RelPath::parse(b"file").unwrap()], ..CopyScope::default() };
     stream.send(FileReceiver::pull(pull, ReceiveLimits::default()).unwrap().poll_write()).unwrap();
     stream.read_exact(&mut [0]).unwrap();
     stream

@@ -20,7 +20,7 @@ use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, OpenDirectories};
 use crate::outbox::Outbox;
 use crate::request::flows::Bonding;
-use crate::request::{Pull, Request, RequestError};
+use crate::request::{CopyScope, Pull, Request, RequestError};
 use crate::rules::{Kept, Rules};
 use crate::store::{Change, Store};
 use content::{Content, Pending};
@@ -145,8 +145,8 @@ impl FileReceiver {
     ///
     /// # Errors
     /// The request does not fit in one session.
-    pub fn pull(pull: Pull, limits: ReceiveLimits) -> Result<Self, RequestError> {
-        Self::pull_over(pull, limits, None)
+    pub fn pull(pull: impl Into<Pull>, limits: ReceiveLimits) -> Result<Self, RequestError> {
+        Self::pull_over(pull.into(), limits, None)
     }
 
     /// The same, with an offer of further flows.
@@ -154,11 +154,12 @@ impl FileReceiver {
     /// # Errors
     /// As for [`pull`](Self::pull).
     pub fn pull_over(pull: Pull, limits: ReceiveLimits, bonding: Option<Bonding>) -> Result<Self, RequestError> {
-        pull.check()?;
+        let scope = &pull.scope;
+        scope.check()?;
         let mut state = RecvState::new(limits, true);
-        state.requested = Some(RequestedEntries::new(&pull));
-        state.obey(&pull.rules);
-        let names = pull.names.clone();
+        state.requested = Some(RequestedEntries::new(scope));
+        state.obey(&scope.rules);
+        let names = scope.names.clone();
         Open::new(Request::Pull(pull), state.granted).bonded_by(bonding).put(state.out.bytes());
         if let Some(names) = names {
             names.put(state.out.bytes());
@@ -172,10 +173,10 @@ impl FileReceiver {
         Self::accepting(None, &rules, limits)
     }
 
-    /// A receiver that serves a push on behalf of a third side, which requested what `pull` would bring, by its rules. As in a
-    /// pull, any other entry ends the session.
-    pub fn answer_only(_open: &Open, pull: &Pull, limits: ReceiveLimits) -> Self {
-        Self::accepting(Some(RequestedEntries::new(pull)), &pull.rules, limits)
+    /// A receiver that serves a push on behalf of a third side, which wants this scope. As in a pull, any other entry ends the
+    /// session.
+    pub fn answer_only(_open: &Open, scope: &CopyScope, limits: ReceiveLimits) -> Self {
+        Self::accepting(Some(RequestedEntries::new(scope)), &scope.rules, limits)
     }
 
     fn accepting(requested: Option<RequestedEntries>, rules: &Rules, limits: ReceiveLimits) -> Self {

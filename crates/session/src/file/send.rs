@@ -188,8 +188,8 @@ impl FileSender {
         let mut state = SendState::new(false);
         state.granted = open.credit.max(INITIAL_CREDIT);
         if let Request::Pull(pull) = &open.request {
-            state.obey(&pull.rules);
-            if pull.names.is_some() {
+            state.obey(&pull.scope.rules);
+            if pull.scope.names.is_some() {
                 state.names = Names::Incomplete(NameListBuilder::default());
             }
         }

@@ -8,7 +8,7 @@ use crate::error::AbortCode;
 use crate::path_rules::RelPath;
 use crate::refusal::{MAX_REFUSAL, received_abort, refusal, refusal_in, refusal_of};
 use crate::request::measurement::{BenchSpec, Direction, Stop};
-use crate::request::{Pull, Push, RequestError};
+use crate::request::{CopyScope, Pull, Push, RequestError};
 use crate::rules::Rules;
 use crate::sender_request::SenderSettings;
 
@@ -36,22 +36,18 @@ fn bench() -> Open {
 fn every_request_survives_encoding() {
     let target = RelPath::parse(b"in/here").unwrap();
     let paths = vec![RelPath::root(), RelPath::parse(b"\xff/b").unwrap()];
+    let scope = || CopyScope { paths: paths.clone(), ..CopyScope::default() };
     for request in [
         Request::Push(Push { target, target_is_directory: true, rules: Rules { dry_run: true, ..Rules::default() } }),
-        Request::Pull(Pull { paths: paths.clone(), recursive: true, ..Pull::default() }),
-        Request::Pull(Pull { paths: paths.clone(), patterns: true, ..Pull::default() }),
-        Request::Pull(Pull { paths: paths.clone(), single: true, ..Pull::default() }),
+        Request::from(CopyScope { recursive: true, ..scope() }),
+        Request::from(CopyScope { patterns: true, ..scope() }),
+        Request::from(CopyScope { single: true, ..scope() }),
+        Request::Pull(Pull { scope: scope(), sender: SenderSettings { rate: None, background: true } }),
         Request::Pull(Pull {
-            paths: paths.clone(),
-            sender: SenderSettings { rate: None, background: true },
-            ..Pull::default()
-        }),
-        Request::Pull(Pull {
-            paths,
+            scope: scope(),
             sender: SenderSettings { rate: Some(Rate::from_megabits_per_second(5)), background: false },
-            ..Pull::default()
         }),
-        Request::Pull(Pull { paths: vec![RelPath::root()], names: Some(Arc::default()), ..Pull::default() }),
+        Request::from(CopyScope { paths: vec![RelPath::root()], names: Some(Arc::default()), ..CopyScope::default() }),
         bench().request,
         Request::Files,
     ] {
@@ -124,13 +120,13 @@ fn other_protocols_are_recognised_by_their_first_bytes() {
 
 #[test]
 fn lists_that_do_not_fit_one_session_are_refused_here() {
-    let pull = |names: &[&str]| Pull {
+    let pull = |names: &[&str]| CopyScope {
         paths: names.iter().map(|n| RelPath::parse(n.as_bytes()).unwrap()).collect(),
-        ..Pull::default()
+        ..CopyScope::default()
     };
     assert_eq!(pull(&["a/x", "b/x"]).check(), Err(RequestError::SameName));
     assert_eq!(pull(&["a/*", "b/*"]).check(), Err(RequestError::SameName), "they are names");
-    let patterns = |names: &[&str]| Pull { patterns: true, ..pull(names) };
+    let patterns = |names: &[&str]| CopyScope { patterns: true, ..pull(names) };
     assert_eq!(patterns(&["a/*", "b/*"]).check(), Ok(()), "they may match different names");
     assert_eq!(patterns(&["a/x", "b/x"]).check(), Err(RequestError::SameName));
     assert_eq!(pull(&[]).check(), Err(RequestError::Nothing));
@@ -138,7 +134,7 @@ fn lists_that_do_not_fit_one_session_are_refused_here() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     assert_eq!(pull(&names).check(), Err(RequestError::TooLong));
     assert_eq!(pull(&names[..7000]).check(), Ok(()));
-    wire(&Open::new(Request::Pull(pull(&names[..7000])), 0));
+    wire(&Open::new(Request::from(pull(&names[..7000])), 0));
 }
 
 proptest! {

@@ -5,12 +5,12 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use farhaul_session::{FailCode, Failure, NameList, Pull, Rules, escape};
+use farhaul_session::{CopyScope, FailCode, Failure, NameList, Rules, escape};
 
 use super::{Host, UPDATE};
 use crate::error::{Code, Error};
-use crate::remote::content::PathText;
 use crate::remote::messages::Task;
+use crate::remote::scope::PathText;
 use crate::rsh::login::LoginCommand;
 
 /// A task whose homes exist.
@@ -20,7 +20,7 @@ pub(super) enum Job {
         target: PathBuf,
         is_directory: bool,
         /// Nothing else is taken.
-        asked: Pull,
+        scope: CopyScope,
     },
     Send {
         paths: Vec<PathBuf>,
@@ -44,11 +44,11 @@ impl Job {
     pub(super) fn of(task: &Task, host: &dyn Host) -> Result<Self, Error> {
         let all = |paths: &[PathText]| paths.iter().map(|path| self::local(path, host)).collect::<Result<Vec<_>, _>>();
         Ok(match task {
-            Task::Receive { target, is_directory, content } => {
+            Task::Receive { target, is_directory, scope } => {
                 let target = local(target, host)?;
                 let takes_one = !is_directory && !target.is_dir();
-                let asked = content.request(takes_one).map_err(malformed)?;
-                Self::Receive { target, is_directory: *is_directory, asked }
+                let scope = scope.scope(takes_one).map_err(malformed)?;
+                Self::Receive { target, is_directory: *is_directory, scope }
             }
             Task::Send { paths } => Self::Send { paths: all(paths)? },
             Task::Answer => Self::Answer,
@@ -57,18 +57,18 @@ impl Job {
                 Self::Run(LoginCommand::of(command, *is_subsystem, host)?)
             }
             Task::Files => Self::Files,
-            Task::Forward(content) => Self::Forward {
-                paths: all(&content.paths)?,
-                recursive: content.recursive,
-                names: content.names().map_err(malformed)?,
-                rules: content.rules().map_err(malformed)?,
+            Task::Forward(scope) => Self::Forward {
+                paths: all(&scope.paths)?,
+                recursive: scope.recursive,
+                names: scope.names().map_err(malformed)?,
+                rules: scope.rules().map_err(malformed)?,
             },
         })
     }
 
     /// Whether its target takes one entry.
     pub(super) const fn takes_one(&self) -> bool {
-        matches!(self, Self::Receive { asked: Pull { single: true, .. }, .. })
+        matches!(self, Self::Receive { scope: CopyScope { single: true, .. }, .. })
     }
 }
 

@@ -15,9 +15,9 @@ use super::plan::BetweenPlan;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Event;
-use crate::remote::content::PathText;
 use crate::remote::messages::{Call, FromRemote, Stored, Task, ToRemote, code_there, printable};
 use crate::remote::reach::{ONE_FLOW, OverSsh};
+use crate::remote::scope::PathText;
 use crate::remote::{RemoteMux, RemoteProgram};
 use crate::report::Report;
 use crate::throttle::Change;
@@ -100,13 +100,13 @@ impl Both {
 }
 
 fn started(copy: &CopyJob, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, Error> {
-    let mut hello = over.hello(None, Task::Forward(plan.content.clone().under_rules(&copy.rules)));
+    let mut hello = over.hello(None, Task::Forward(plan.scope.clone().under_rules(&copy.rules)));
     hello.options.push(INTERVAL.to_owned());
     let (from, sender, _) = over.start(&plan.from, &hello)?;
     // The part of the files concerns the sender alone.
     let rules = Rules { shard: None, ..copy.rules.clone() };
-    let (target, content) = (PathText::new(&plan.to.path), plan.arriving.clone().under_rules(&rules));
-    let mut hello = over.hello(None, Task::Receive { target, is_directory: plan.is_directory, content });
+    let (target, scope) = (PathText::new(&plan.to.path), plan.arriving.clone().under_rules(&rules));
+    let mut hello = over.hello(None, Task::Receive { target, is_directory: plan.is_directory, scope });
     // The sending program alone is admitted.
     hello.key = Some(sender.key);
     let (to, receiver, addresses) = over.start(&plan.to.host, &hello)?;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use farhaul_bond::BondedStream;
 use farhaul_disk::{DiskStore, Filters};
 use farhaul_session::{
-    AbortCode, Bonding, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, Rules, SessionError, Skip,
-    Source, Store,
+    AbortCode, Bonding, CopyScope, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, Rules, SessionError,
+    Skip, Source, Store,
 };
 
 use super::CopyJob;
@@ -102,7 +102,7 @@ impl<'a> Exchange<'a> {
         let store = store.under_rules(&rules, true);
         let target = Target::at(plan.to.clone());
         let takes_one = !is_directory && !plan.to.is_dir();
-        let session = self.pulling(plan.asked.pull(self.copy.recursive, takes_one, &rules), &plan.from)?;
+        let session = self.pulling(plan.asked.scope(self.copy.recursive, takes_one, &rules), &plan.from)?;
         let mut reached = self.connect(&plan.from)?;
         let log = self.log().of_sources(plan.asked.names());
         let patience = patience(&rules, &reached.stream, self.environment, self.environment.events.clone());
@@ -118,7 +118,7 @@ impl<'a> Exchange<'a> {
         let output = self.copy.output.lock().unwrap_or_else(PoisonError::into_inner).take();
         let output = output.unwrap_or_else(|| Box::new(io::stdout()));
         let rules = Rules { skip: Skip::Never, ..self.rules.clone() };
-        let session = self.pulling(plan.asked.pull(false, true, &rules), &plan.from)?;
+        let session = self.pulling(plan.asked.scope(false, true, &rules), &plan.from)?;
         let mut reached = self.connect(&plan.from)?;
         let closed = Rc::new(Cell::new(false));
         let store = OutputStream::new(output, Rc::clone(&closed));
@@ -245,8 +245,8 @@ impl<'a> Exchange<'a> {
         Ok(reached)
     }
 
-    fn pulling(&self, pull: Pull, server: &RemoteEnd) -> Result<FileReceiver, Error> {
-        let pull = Pull { sender: self.copy.settings.of_sender(), ..pull };
+    fn pulling(&self, scope: CopyScope, server: &RemoteEnd) -> Result<FileReceiver, Error> {
+        let pull = Pull { scope, sender: self.copy.settings.of_sender() };
         FileReceiver::pull_over(pull, ReceiveLimits::default(), self.bonding)
             .map_err(|error| Error::usage(format!("cannot request these paths from {server}: {error}")))
     }

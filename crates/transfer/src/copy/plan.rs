@@ -13,8 +13,8 @@ use super::requested_paths::{RequestedPaths, top_of};
 use crate::error::{Code, Error};
 use crate::location::{HostPort, Location, ServerPlace, SshPlace};
 use crate::remote::Other;
-use crate::remote::content::{Content, PathText};
 use crate::remote::messages::Task;
+use crate::remote::scope::{PathText, ScopeText};
 use crate::session::file::too_many_for_one;
 use crate::text::reason;
 
@@ -91,9 +91,9 @@ pub(super) struct BetweenPlan {
     /// Whether the target must be a directory.
     pub(super) is_directory: bool,
     /// What the source sends.
-    pub(super) content: Content,
+    pub(super) scope: ScopeText,
     /// The same by the names that arrive, which are all that the target takes.
-    pub(super) arriving: Content,
+    pub(super) arriving: ScopeText,
     /// Whether the entries at the root are all of a directory, whose content is copied.
     pub(super) is_whole: bool,
 }
@@ -167,7 +167,7 @@ impl Plan {
         match self {
             Self::Push(plan) if plan.sources.len() == 1 => plan.restrict(names),
             Self::Pull(plan) if plan.asked.paths.len() == 1 => plan.asked.restrict(names),
-            Self::Between(plan) if plan.content.paths.len() == 1 => plan.restrict(&names)?,
+            Self::Between(plan) if plan.scope.paths.len() == 1 => plan.restrict(&names)?,
             Self::Push(_) | Self::Pull(_) | Self::Between(_) => {
                 return Err(Error::usage("a list of names needs one source, the directory that the names are in"));
             }
@@ -200,8 +200,8 @@ impl RemoteEnd {
     }
 
     /// A remote program that stores this content at `target`, and nothing else.
-    fn receiving(host: &str, target: &[u8], is_directory: bool, content: Content) -> Self {
-        let task = Task::Receive { target: PathText::new(target), is_directory, content };
+    fn receiving(host: &str, target: &[u8], is_directory: bool, scope: ScopeText) -> Self {
+        let task = Task::Receive { target: PathText::new(target), is_directory, scope };
         Self::Ssh { host: host.to_owned(), task }
     }
 }
@@ -232,7 +232,7 @@ impl FeedPlan {
             }
             Location::Ssh(to) => {
                 let (directory, name) = to.split_name().ok_or_else(nameless)?;
-                let to = RemoteEnd::receiving(&to.host, &directory, true, Content::named([&name], false));
+                let to = RemoteEnd::receiving(&to.host, &directory, true, ScopeText::named([&name], false));
                 Ok(Self { directory: RelPath::root(), name, to, shown })
             }
             _ => Err(Error::usage(ONE_FILE)),
@@ -274,8 +274,8 @@ impl PushPlan {
     fn over_ssh(sources: Vec<PathBuf>, to: &SshPlace, recursive: bool) -> Self {
         let is_directory = to.is_directory() || need_directory(&sources);
         let names: Vec<RelPath> = sources.iter().map(|source| arrives_as(source)).collect();
-        let content = Content::named(&names, recursive);
-        let (far, shown) = (RemoteEnd::receiving(&to.host, &to.path, is_directory, content), to.to_string());
+        let scope = ScopeText::named(&names, recursive);
+        let (far, shown) = (RemoteEnd::receiving(&to.host, &to.path, is_directory, scope), to.to_string());
         let target = RelPath::root();
         Self { sources, wording: Wording::Literal, to: far, target, is_directory, names: None, shown }
     }
@@ -297,8 +297,8 @@ impl PushPlan {
     /// Restricts it to these names in its only source, which go into a directory.
     fn restrict(&mut self, names: Arc<NameList>) {
         (self.names, self.is_directory) = (Some(names), true);
-        if let RemoteEnd::Ssh { task: Task::Receive { is_directory, content, .. }, .. } = &mut self.to {
-            (*is_directory, *content) = (true, Content::of_directory(true));
+        if let RemoteEnd::Ssh { task: Task::Receive { is_directory, scope, .. }, .. } = &mut self.to {
+            (*is_directory, *scope) = (true, ScopeText::of_directory(true));
         }
     }
 
@@ -396,23 +396,23 @@ impl BetweenPlan {
         let is_directory = to.is_directory() || from.len() > 1 || from.iter().any(|place| place.name().is_root());
         let patterns = from.iter().any(|place| place.has_pattern());
         let names = from.iter().map(|place| PathText::new(&place.name().to_bytes())).collect();
-        let arriving = Content::of(names, patterns, recursive);
-        let content = Content::of(paths_of(from), patterns, recursive);
+        let arriving = ScopeText::of(names, patterns, recursive);
+        let scope = ScopeText::of(paths_of(from), patterns, recursive);
         let is_whole = matches!(from, [only] if only.name().is_root());
-        Ok(Self { from: host, to: to.clone(), is_directory, content, arriving, is_whole })
+        Ok(Self { from: host, to: to.clone(), is_directory, scope, arriving, is_whole })
     }
 
     /// Restricts it to these names in its only source.
     fn restrict(&mut self, names: &NameList) -> Result<(), Error> {
-        let restricted = |content: Content| {
-            content.restricted(names).ok_or_else(|| {
+        let restricted = |scope: ScopeText| {
+            scope.restricted(names).ok_or_else(|| {
                 let why = "the list of names is longer than 3 MiB, which does not reach a copy between two other hosts";
                 Error::usage(why).remedy("divide the list, and copy once for each part")
             })
         };
         (self.is_directory, self.is_whole) = (true, false);
-        self.arriving = restricted(Content::of_directory(self.content.recursive))?;
-        self.content = restricted(self.content.clone())?;
+        self.arriving = restricted(ScopeText::of_directory(self.scope.recursive))?;
+        self.scope = restricted(self.scope.clone())?;
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use farhaul_session::{Component, NameList, Pattern, Pull, RelPath, Rules};
+use farhaul_session::{Component, CopyScope, NameList, Pattern, RelPath, Rules};
 
 use crate::location::{ServerPlace, SshPlace};
 
@@ -51,10 +51,10 @@ impl RequestedPaths {
         names
     }
 
-    /// The request. `single` is for a target that takes one entry.
-    pub(super) fn pull(&self, recursive: bool, single: bool, rules: &Rules) -> Pull {
+    /// What they bring. `single` is for a target that takes one entry.
+    pub(super) fn scope(&self, recursive: bool, single: bool, rules: &Rules) -> CopyScope {
         let (paths, patterns, names) = (self.paths.clone(), self.patterns, self.names.clone());
-        Pull { paths, recursive, patterns, single: single && patterns, names, rules: rules.clone(), ..Pull::default() }
+        CopyScope { paths, recursive, patterns, single: single && patterns, names, rules: rules.clone() }
     }
 }
 
@@ -98,10 +98,10 @@ mod tests {
 
     #[test]
     fn only_patterns_may_bring_several_entries_for_one_path() {
-        assert!(requested(&["udt://h:1/*"]).pull(false, true, &Rules::default()).single);
+        assert!(requested(&["udt://h:1/*"]).scope(false, true, &Rules::default()).single);
         assert!(
-            !requested(&["udt://h:1/a"]).pull(false, true, &Rules::default()).single
-                && !requested(&["udt://h:1/*"]).pull(true, false, &Rules::default()).single
+            !requested(&["udt://h:1/a"]).scope(false, true, &Rules::default()).single
+                && !requested(&["udt://h:1/*"]).scope(true, false, &Rules::default()).single
         );
     }
 }

@@ -6,7 +6,7 @@ use farhaul_session::{Bonding, Rules, Token};
 use farhaul_units::Rate;
 use serde::{Deserialize, Serialize};
 
-use super::content::{Content, PathText};
+use super::scope::{PathText, ScopeText};
 use crate::error::{Code, Error};
 use crate::report::Ledger;
 use crate::throttle::Change;
@@ -125,12 +125,12 @@ impl Hello {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Task {
-    /// Store this content, and refuse everything else. Whether the target is a directory is the local program's word.
-    Receive { target: PathText, is_directory: bool, content: Content },
+    /// Store what is in this scope, and refuse everything else. Whether the target is a directory is the local program's word.
+    Receive { target: PathText, is_directory: bool, scope: ScopeText },
     /// Send these paths. Which entries of them, the request of the session says: its other end is the local program.
     Send { paths: Vec<PathText> },
-    /// Send this content to another remote program, which receives.
-    Forward(Content),
+    /// Send what is in this scope to another remote program, which receives.
+    Forward(ScopeText),
     /// Answer questions about the path, and copy nothing.
     Answer,
     /// Run this command, or this subsystem of sshd. Its bytes are in the form of a path.
@@ -143,8 +143,8 @@ impl Task {
     /// The same for a copy under these rules, if the remote program learns them from its task.
     pub(crate) fn under_rules(self, rules: &Rules) -> Self {
         match self {
-            Self::Receive { target, is_directory, content } => {
-                Self::Receive { target, is_directory, content: content.under_rules(rules) }
+            Self::Receive { target, is_directory, scope } => {
+                Self::Receive { target, is_directory, scope: scope.under_rules(rules) }
             }
             other => other,
         }

@@ -5,7 +5,7 @@ use std::io;
 
 use farhaul_bond::BondedStream;
 use farhaul_session::{
-    AbortCode, FileReceiver, FileSender, Pull, ReceiveLimits, Request, SenderSettings, Source, Store, Unable,
+    AbortCode, CopyScope, FileReceiver, FileSender, ReceiveLimits, Request, SenderSettings, Source, Store, Unable,
 };
 
 use super::listener::Caller;
@@ -32,7 +32,8 @@ pub(crate) struct Hosting<'a> {
 
 /// What the connection of a caller that wants files cannot do of what it requested.
 fn unable(caller: &Caller) -> Unable {
-    let Request::Pull(Pull { sender: requested, .. }) = &caller.open.request else { return Unable::default() };
+    let Request::Pull(pull) = &caller.open.request else { return Unable::default() };
+    let requested = pull.sender;
     let has_cap = |stream: &BondedStream| stream.set_max_rate(stream.stats()?.max_rate);
     Unable {
         rate: requested.rate.is_some() && has_cap(&caller.stream).is_err(),
@@ -46,19 +47,19 @@ pub(crate) type Hosted = (Report, Result<(), Error>);
 impl Hosting<'_> {
     /// Receives files. The caller has its first answer before `open` looks for the place on the disk. `None` if there is no place:
     /// the caller knows the reason then. `holding` counts the waits of the store for the cap of the caller's key. If a third side
-    /// `requested` something, nothing else is taken.
+    /// gives a `scope`, nothing outside it is taken.
     pub(crate) fn receive<S: Store>(
         &self,
         caller: &Caller,
-        requested: Option<&Pull>,
+        scope: Option<&CopyScope>,
         (place, target): (&dyn Display, &Target),
         open: impl FnOnce() -> io::Result<S>,
         holding: &Holding,
     ) -> Option<Hosted> {
         let (log, meter) = self.log(caller);
         let limits = ReceiveLimits::default();
-        let mut session = match requested {
-            Some(pull) => FileReceiver::answer_only(&caller.open, pull, limits),
+        let mut session = match scope {
+            Some(scope) => FileReceiver::answer_only(&caller.open, scope, limits),
             None => FileReceiver::answer(&caller.open, limits),
         };
         let answered = caller.answer(session.poll_write());

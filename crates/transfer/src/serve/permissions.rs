@@ -102,7 +102,7 @@ impl Client<'_> {
                 }
                 vec![self.place(Right::Write, &push.target)?]
             }
-            Request::Pull(pull) => pull.paths.iter().map(|path| self.entry(path)).collect::<Result<_, _>>()?,
+            Request::Pull(pull) => pull.scope.paths.iter().map(|path| self.entry(path)).collect::<Result<_, _>>()?,
             Request::Files => Vec::new(),
             _ => {
                 let why = "this server has files; `farhaul bench --listen` measures";

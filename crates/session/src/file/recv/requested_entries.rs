@@ -7,7 +7,7 @@ use crate::manifest::{Entry, EntryKind};
 use crate::name_list::{Listed, NameList};
 use crate::path_rules::{Component, RelPath};
 use crate::pattern::Pattern;
-use crate::request::Pull;
+use crate::request::CopyScope;
 
 #[derive(Debug)]
 pub(super) struct RequestedEntries {
@@ -30,17 +30,17 @@ pub(super) struct RequestedEntries {
 }
 
 impl RequestedEntries {
-    pub(super) fn new(pull: &Pull) -> Self {
-        let names = || pull.paths.iter().filter_map(|path| path.split_last()).map(|(name, _)| name);
+    pub(super) fn new(scope: &CopyScope) -> Self {
+        let names = || scope.paths.iter().filter_map(|path| path.split_last()).map(|(name, _)| name);
         Self {
             names: names().cloned().collect(),
-            patterns: names().filter(|name| pull.patterns && Pattern::is_in(name)).map(Pattern::new).collect(),
-            everything: pull.paths.iter().any(RelPath::is_root),
-            listed: pull.names.clone(),
-            recursive: pull.recursive,
-            symlinks: pull.rules.keep.symlinks,
-            hard_links: pull.rules.keep.hard_links,
-            single: pull.single,
+            patterns: names().filter(|name| scope.patterns && Pattern::is_in(name)).map(Pattern::new).collect(),
+            everything: scope.paths.iter().any(RelPath::is_root),
+            listed: scope.names.clone(),
+            recursive: scope.recursive,
+            symlinks: scope.rules.keep.symlinks,
+            hard_links: scope.rules.keep.hard_links,
+            single: scope.single,
             taken: None,
         }
     }

@@ -12,17 +12,17 @@ use crate::handshake::{Accept, Open};
 use crate::manifest::{Entry, EntryKind, Mtime};
 use crate::name_list::NameListBuilder;
 use crate::path_rules::RelPath;
-use crate::request::{Pull, Request, RequestError};
+use crate::request::{CopyScope, RequestError};
 use crate::store::{MemorySource, MemoryStore};
 
 const LIMITS: ReceiveLimits =
     ReceiveLimits { window: 1 << 20, file_size: u64::MAX, bytes: u64::MAX, entries: u64::MAX };
 
-fn by_names(names: &[&str], recursive: bool) -> Pull {
+fn by_names(names: &[&str], recursive: bool) -> CopyScope {
     let mut builder = NameListBuilder::default();
     names.iter().for_each(|name| builder.push(&path(name)).unwrap());
     let names = Some(Arc::new(builder.build()));
-    Pull { paths: vec![RelPath::root()], recursive, names, ..Pull::default() }
+    CopyScope { paths: vec![RelPath::root()], recursive, names, ..CopyScope::default() }
 }
 
 #[test]
@@ -69,11 +69,11 @@ fn a_sender_that_goes_beyond_the_list_is_refused() {
 
 #[test]
 fn names_are_for_one_source_and_come_once() {
-    let two = Pull { paths: vec![path("a"), path("b")], ..by_names(&["x"], true) };
+    let two = CopyScope { paths: vec![path("a"), path("b")], ..by_names(&["x"], true) };
     assert_eq!(FileReceiver::pull(two, LIMITS).unwrap_err(), RequestError::SeveralWithNames);
     for (names, refused) in [(None, 1), (Some(Arc::default()), 2)] {
-        let pull = Pull { names, ..by_names(&[], true) };
-        let mut sender = FileSender::answer(&Open::new(Request::Pull(pull), 0));
+        let pull = CopyScope { names, ..by_names(&[], true) };
+        let mut sender = FileSender::answer(&Open::new(pull.into(), 0));
         let mut end = Vec::new();
         put_frame(&mut end, FrameKind::Names, |_| ());
         for turn in 1..=refused {

@@ -10,7 +10,7 @@ use crate::handshake::Open;
 use crate::integrity::CHUNK_LEN;
 use crate::manifest::{Entry, EntryId, EntryKind, Mtime, Properties};
 use crate::path_rules::RelPath;
-use crate::request::{Pull, Push, Request};
+use crate::request::{CopyScope, Push, Request};
 use crate::rules::{Kept, Rules, Skip};
 use crate::store::{Change, MemoryFile, MemorySource, MemoryStore};
 
@@ -20,7 +20,7 @@ type Tree = std::collections::BTreeMap<RelPath, MemoryFile>;
 
 fn compare(sent: &Tree, store: &mut MemoryStore, rules: Rules) -> Seen {
     let rules = Rules { keep: Kept::ALL, ..rules };
-    let request = Pull { paths: vec![path("d")], recursive: true, rules, ..Pull::default() };
+    let request = CopyScope { paths: vec![path("d")], recursive: true, rules, ..CopyScope::default() };
     pull(
         request,
         &mut MemorySource::new(sent.clone()),

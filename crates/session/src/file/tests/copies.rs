@@ -9,7 +9,7 @@ use crate::file::{FileEvent, FileReceiver, FileSender, ReceiveLimits, Totals};
 use crate::handshake::Acceptor;
 use crate::integrity::Digest;
 use crate::path_rules::RelPath;
-use crate::request::{Pull, Push};
+use crate::request::{CopyScope, Push};
 use crate::store::{MemoryFile, MemorySource, MemoryStore};
 
 const LIMITS: ReceiveLimits =
@@ -70,7 +70,7 @@ fn both_sides_learn_each_others_figures() {
         let seen = match pushed {
             true => push(&mut source, &mut store, LIMITS, Pipes::WIDE),
             false => {
-                let request = Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() };
+                let request = CopyScope { paths: vec![RelPath::root()], recursive: true, ..CopyScope::default() };
                 pull(
                     request,
                     &mut MemorySource { figures: here, ..MemorySource::new(source.tree.clone()) },
@@ -105,7 +105,8 @@ fn existing_targets_are_replaced_whole() {
 fn a_pull_brings_the_requested_paths() {
     let sent = tree(&[("data/", 0), ("data/x", 2_000_000), ("notes", 3)]);
     let mut store = MemoryStore::default();
-    let request = Pull { paths: vec![path("srv/data"), path("home/notes")], recursive: true, ..Pull::default() };
+    let request =
+        CopyScope { paths: vec![path("srv/data"), path("home/notes")], recursive: true, ..CopyScope::default() };
     let seen = pull(request, &mut MemorySource::new(sent.clone()), &mut store, LIMITS, Pipes::WIDE);
     assert_eq!(seen.totals().files, 2);
     assert_eq!(store.tree, sent);
@@ -177,7 +178,7 @@ proptest! {
         let pipes = Pipes { seed, step };
         let mut source = MemorySource::new(sent.clone());
         let seen = if pulls {
-            let request = Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() };
+            let request = CopyScope { paths: vec![RelPath::root()], recursive: true, ..CopyScope::default() };
             pull(request, &mut source, &mut store, LIMITS, pipes)
         } else {
             push(&mut source, &mut store, LIMITS, pipes)

@@ -5,7 +5,7 @@ use super::{path, tree};
 use crate::file::{FileEvent, FileReceiver, FileSender, ReceiveLimits, WAITS_FOR_SPACE};
 use crate::handshake::{Accept, Acceptor};
 use crate::path_rules::RelPath;
-use crate::request::{Pull, Push};
+use crate::request::{CopyScope, Push};
 use crate::rules::Rules;
 use crate::sender_request::Unable;
 use crate::store::{MemorySource, MemoryStore};
@@ -23,7 +23,7 @@ fn seen(pulls: bool, streamed: &[&str]) -> Seen {
     let streamed = streamed.iter().map(|name| path(name)).collect();
     let (mut source, mut store) = (MemorySource { streamed, ..MemorySource::new(all) }, MemoryStore::default());
     let (limits, pipes) = (ReceiveLimits::default(), Pipes { seed: 2, step: 100_000 });
-    let request = Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() };
+    let request = CopyScope { paths: vec![RelPath::root()], recursive: true, ..CopyScope::default() };
     match pulls {
         true => pull(request, &mut source, &mut store, limits, pipes),
         false => push(&mut source, &mut store, limits, pipes),
@@ -50,7 +50,7 @@ fn a_sender_tells_what_it_cannot_do_of_what_it_was_asked_for() {
     for unable in
         [Unable { background: true, rate: false }, Unable { background: false, rate: true }, Unable::default()]
     {
-        let request = Pull { paths: vec![RelPath::root()], ..Pull::default() };
+        let request = CopyScope { paths: vec![RelPath::root()], ..CopyScope::default() };
         let mut receiver = FileReceiver::pull(request, ReceiveLimits::default()).unwrap();
         let (_, open) = Acceptor::new().handle_received(receiver.poll_write()).unwrap();
         let sender = FileSender::answer_unable(&open.unwrap(), unable);

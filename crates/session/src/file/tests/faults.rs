@@ -7,7 +7,7 @@ use crate::failure::{FailCode, Failure};
 use crate::file::{FileEvent, FileReceiver, FileSender, ReceiveLimits, Side};
 use crate::handshake::Acceptor;
 use crate::manifest::ShownPath;
-use crate::request::{Pull, Push};
+use crate::request::{CopyScope, Push};
 use crate::store::{Ending, MemorySource, MemoryStore};
 
 fn limits() -> ReceiveLimits {
@@ -253,7 +253,7 @@ proptest! {
                 _ => store.forbidden.push(path("d")),
             }
         }
-        let request = Pull { paths: vec![path("d")], recursive: true, ..Pull::default() };
+        let request = CopyScope { paths: vec![path("d")], recursive: true, ..CopyScope::default() };
         let seen = pull(request, &mut source, &mut store, limits(), Pipes { seed, step });
         if seen.receiver_error.is_none() {
             let totals = seen.totals();

@@ -10,7 +10,7 @@ use crate::handshake::{Accept, Open};
 use crate::integrity::{ChunkDigest, Digest};
 use crate::manifest::{Entry, EntryKind, Mtime};
 use crate::path_rules::RelPath;
-use crate::request::{Pull, Push, Request};
+use crate::request::{CopyScope, Push, Request};
 use crate::store::{MemoryFile, MemorySource, MemoryStore};
 
 /// Frames of a hostile peer.
@@ -83,7 +83,7 @@ fn receiver() -> FileReceiver {
 
 fn puller(paths: &[&str], recursive: bool) -> FileReceiver {
     let paths = paths.iter().map(|text| path(text)).collect();
-    FileReceiver::pull(Pull { paths, recursive, ..Pull::default() }, limits()).unwrap()
+    FileReceiver::pull(CopyScope { paths, recursive, ..CopyScope::default() }, limits()).unwrap()
 }
 
 fn accepted() -> Script {
@@ -148,12 +148,12 @@ fn files_not_requested_are_refused() {
 #[test]
 fn a_push_on_behalf_of_a_third_side_brings_what_that_asked_for_and_nothing_else() {
     let open = Open::new(Request::Push(Push { target_is_directory: true, ..Push::default() }), 0);
-    let receiver = |asked: Pull| FileReceiver::answer_only(&open, &asked, limits());
-    let one = || Pull { paths: vec![path("a")], ..Pull::default() };
-    let tree = || Pull { recursive: true, ..one() };
-    let matching = || Pull { paths: vec![path("*.gz")], patterns: true, ..Pull::default() };
-    let single = || Pull { single: true, ..matching() };
-    let content = || Pull { paths: vec![RelPath::root()], ..Pull::default() };
+    let receiver = |asked: CopyScope| FileReceiver::answer_only(&open, &asked, limits());
+    let one = || CopyScope { paths: vec![path("a")], ..CopyScope::default() };
+    let tree = || CopyScope { recursive: true, ..one() };
+    let matching = || CopyScope { paths: vec![path("*.gz")], patterns: true, ..CopyScope::default() };
+    let single = || CopyScope { single: true, ..matching() };
+    let content = || CopyScope { paths: vec![RelPath::root()], ..CopyScope::default() };
     for (asked, script, refused) in [
         (one(), Script::default().entry(".ssh", EntryKind::Directory, 0), ".ssh"),
         (one(), Script::default().entry("a", EntryKind::Directory, 0), "a"),
@@ -175,7 +175,7 @@ fn a_push_on_behalf_of_a_third_side_brings_what_that_asked_for_and_nothing_else(
 
 #[test]
 fn a_pattern_admits_the_names_that_match_it_and_no_others() {
-    let pull = |patterns| Pull { paths: vec![path("x/*.gz")], patterns, ..Pull::default() };
+    let pull = |patterns| CopyScope { paths: vec![path("x/*.gz")], patterns, ..CopyScope::default() };
     let receiver = |patterns| FileReceiver::pull(pull(patterns), limits()).unwrap();
     let (outcome, store) = feed(receiver(true), &accepted().file("a.gz", b"a").file("b.gz", b"b").end(2, 0, 2));
     assert_eq!((outcome, store.tree.len()), (Ok(()), 2));
@@ -356,7 +356,7 @@ fn a_peer_that_reads_no_answers_is_not_read_either() {
 /// A sender that expects confirmation of `a` (3 bytes) gets `answer`.
 fn sender_hears(answer: Script) -> Result<usize, SessionError> {
     let tree = [(path("a"), MemoryFile::file(b"abc".to_vec()))].into_iter().collect();
-    let mut sender = FileSender::answer(&Open::new(Request::Pull(Pull::default()), 1 << 20));
+    let mut sender = FileSender::answer(&Open::new(Request::from(CopyScope::default()), 1 << 20));
     let mut source = MemorySource::new(tree);
     said(&mut sender, &mut source);
     sender.handle_received(&Script::default().frame(FrameKind::Want, &[0; 9]).bytes).unwrap();
@@ -411,7 +411,7 @@ proptest! {
         }
         let mut store = MemoryStore::default();
         let mut receiver = receiver();
-        let mut sender = FileSender::answer(&Open::new(Request::Pull(Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() }), 0));
+        let mut sender = FileSender::answer(&Open::new(Request::from(CopyScope { paths: vec![RelPath::root()], recursive: true, ..CopyScope::default() }), 0));
         let mut source = MemorySource::default();
         for bytes in script.bytes.chunks(step) {
             let _ = receiver.handle_received(&mut store, bytes);

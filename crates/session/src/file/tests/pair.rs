@@ -9,7 +9,7 @@ use crate::error::SessionError;
 use crate::failure::FailCode;
 use crate::figures::Figures;
 use crate::handshake::{Acceptor, Open};
-use crate::request::{Pull, Push, Request};
+use crate::request::{CopyScope, Push, Request};
 use crate::rules::{Kept, Rules};
 use crate::store::{MemorySource, MemoryStore};
 
@@ -76,7 +76,7 @@ pub(super) fn push(source: &mut MemorySource, store: &mut MemoryStore, limits: R
 }
 
 pub(super) fn pull(
-    request: Pull,
+    request: CopyScope,
     source: &mut MemorySource,
     store: &mut MemoryStore,
     limits: ReceiveLimits,
@@ -89,7 +89,7 @@ pub(super) fn pull(
         receiver.handle_written(receiver.poll_write().len());
     });
     let names = request.names.as_ref().map(|_| Arc::default());
-    assert_eq!(open.request, Request::Pull(Pull { names, ..request.clone() }));
+    assert_eq!(open.request, Request::from(CopyScope { names, ..request.clone() }));
     let mut sender = FileSender::answer(&open);
     assert_eq!(opening.is_empty(), request.names.is_none(), "names follow the opening");
     for byte in &opening {

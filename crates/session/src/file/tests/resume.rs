@@ -9,7 +9,7 @@ use crate::file::{FileEvent, ReceiveLimits, Side, Totals};
 use crate::integrity::CHUNK_LEN;
 use crate::manifest::{EntryId, EntryKind, Properties};
 use crate::path_rules::RelPath;
-use crate::request::{Pull, Push};
+use crate::request::{CopyScope, Push};
 use crate::rules::{Kept, Rules};
 use crate::store::{Change, MemoryFile, MemorySource, MemoryStore};
 
@@ -155,8 +155,11 @@ fn a_file_that_changes_all_the_time_is_taken_as_it_was_read_last_if_that_is_allo
     let sent = tree(&[("log", 2 * CHUNK)]);
     let mut source = MemorySource { touched: vec![path("log")], ..MemorySource::new(sent.clone()) };
     let mut store = MemoryStore::default();
-    let request =
-        Pull { paths: vec![path("log")], rules: Rules { allow_changing: true, ..Rules::default() }, ..Pull::default() };
+    let request = CopyScope {
+        paths: vec![path("log")],
+        rules: Rules { allow_changing: true, ..Rules::default() },
+        ..CopyScope::default()
+    };
     let seen = pull(request, &mut source, &mut store, limits(), Pipes::WIDE);
     assert_eq!(seen.totals().files, 1);
     assert_eq!(store.tree[&path("log")].content, sent[&path("log")].content);
@@ -211,7 +214,7 @@ fn a_pull_takes_links_only_if_it_keeps_them() {
     );
     for keep in [Kept::default(), Kept::ALL] {
         let rules = Rules { keep, ..Rules::default() };
-        let request = Pull { paths: vec![path("d")], recursive: true, rules, ..Pull::default() };
+        let request = CopyScope { paths: vec![path("d")], recursive: true, rules, ..CopyScope::default() };
         let mut store = MemoryStore::default();
         let seen = pull(request, &mut MemorySource::new(sent.clone()), &mut store, limits(), Pipes::WIDE);
         assert_eq!(seen.receiver_error.is_none(), keep.symlinks, "{:?}", seen.receiver_error);
@@ -309,7 +312,7 @@ proptest! {
 fn the_root_of_a_pull_may_be_its_whole_content() {
     let sent = tree(&[("a", 1), ("b", 2)]);
     let rules = Rules { whole: true, delete: Some(5), ..Rules::default() };
-    let request = Pull { paths: vec![RelPath::root()], recursive: true, rules, ..Pull::default() };
+    let request = CopyScope { paths: vec![RelPath::root()], recursive: true, rules, ..CopyScope::default() };
     let mut store = MemoryStore { surplus: vec![path("c")], tree: tree(&[("c", 1)]), ..MemoryStore::default() };
     let seen = pull(request, &mut MemorySource::new(sent.clone()), &mut store, limits(), Pipes::WIDE);
     assert_eq!((seen.totals().deleted, store.tree), (1, sent));

@@ -13,7 +13,7 @@ use crate::handshake::{Acceptor, Open};
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, Stamp};
 use crate::path_rules::RelPath;
-use crate::request::{Pull, Push};
+use crate::request::{CopyScope, Push};
 use crate::store::{Chunk, Commit, Leftover, Made, MemorySource, MemoryStore, Next, Source, Store, Verdict};
 
 /// One-way delay.
@@ -249,7 +249,7 @@ fn a_push_to_a_slow_disk_is_answered_within_a_round_trip() {
 
 #[test]
 fn a_pull_from_a_slow_disk_is_answered_within_a_round_trip() {
-    let request = Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() };
+    let request = CopyScope { paths: vec![RelPath::root()], recursive: true, ..CopyScope::default() };
     let receiver = FileReceiver::pull(request, LIMITS).unwrap();
     let mut receiver = Receiving(receiver, Slow(MemoryStore::default(), Watch::default()));
     let seen =

@@ -53,9 +53,9 @@ fn the_refusal_of_a_nameless_target_can_be_followed() {
 #[test]
 fn a_colon_makes_it_a_copy_over_ssh_in_any_direction() {
     let Ok(Plan::Push(push)) = plan(&["a", "b", "far:d"]) else { panic!() };
-    let content =
-        |names: &[&str]| Content::of(names.iter().map(|name| PathText::new(name.as_bytes())).collect(), false, false);
-    let receiving = |target: &[u8], names: &[&str]| RemoteEnd::receiving("far", target, true, content(names));
+    let scope =
+        |names: &[&str]| ScopeText::of(names.iter().map(|name| PathText::new(name.as_bytes())).collect(), false, false);
+    let receiving = |target: &[u8], names: &[&str]| RemoteEnd::receiving("far", target, true, scope(names));
     assert_eq!(format!("{:?}", push.to), format!("{:?}", receiving(b"d", &["a", "b"])));
     assert!(push.is_directory);
     let Ok(Plan::Pull(pull)) = plan(&["far:/d/a", "far:b", "."]) else { panic!() };

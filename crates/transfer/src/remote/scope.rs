@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use farhaul_session::{Listed, NameList, NameListBuilder, Pull, RelPath, Rules};
+use farhaul_session::{CopyScope, Listed, NameList, NameListBuilder, RelPath, Rules};
 use serde::{Deserialize, Serialize};
 
 use crate::location::percent;
@@ -57,10 +57,10 @@ impl NamesText {
 }
 
 /// What a copy brings. The program that sends learns its paths, and the one that receives the names that they arrive under. An unknown
-/// field is refused, since it may restrict the content.
+/// field is refused, since it may narrow the scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Content {
+pub(crate) struct ScopeText {
     /// The paths or names. An empty name stands for the content of a directory.
     pub(crate) paths: Vec<PathText>,
     /// Whether they may be patterns.
@@ -72,7 +72,7 @@ pub(crate) struct Content {
     rules: PathText,
 }
 
-impl Content {
+impl ScopeText {
     /// These paths or names.
     pub(crate) fn of(paths: Vec<PathText>, patterns: bool, recursive: bool) -> Self {
         Self { paths, patterns, recursive, names: None, rules: PathText::new(&Rules::default().to_bytes()) }
@@ -112,16 +112,16 @@ impl Content {
         Rules::from_bytes(&self.rules.bytes()?).map_err(|_| "the rules of the copy are none")
     }
 
-    /// The request that brings it. `single` is for a target that takes one entry.
+    /// The same, as a session has it. `single` is for a target that takes one entry.
     ///
     /// # Errors
     /// A path is no name, or another part is malformed.
-    pub(crate) fn request(&self, single: bool) -> Result<Pull, &'static str> {
+    pub(crate) fn scope(&self, single: bool) -> Result<CopyScope, &'static str> {
         let name = |name: &PathText| RelPath::parse(&name.bytes()?).map_err(|_| "it is no name");
         let paths = self.paths.iter().map(name).collect::<Result<_, _>>()?;
         let (recursive, patterns, names) = (self.recursive, self.patterns, self.names()?.map(Arc::new));
         let single = single && names.is_none();
-        Ok(Pull { paths, recursive, patterns, single, names, rules: self.rules()?, ..Pull::default() })
+        Ok(CopyScope { paths, recursive, patterns, single, names, rules: self.rules()? })
     }
 }
 
@@ -152,29 +152,29 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_takes_what_the_request_of_the_content_would_bring() {
+    fn a_scope_survives_its_text() {
         let rules = Rules { dry_run: true, ..Rules::default() };
         let names = list(&[b"a", b"d/b"]);
-        let content = Content::of_directory(true).under_rules(&rules).restricted(&names).unwrap();
-        let told: Content = serde_json::from_str(&serde_json::to_string(&content).unwrap()).unwrap();
-        let request = told.request(true).unwrap();
-        assert_eq!(request.names.as_deref(), Some(&names));
-        assert_eq!((request.paths, request.rules), (vec![RelPath::root()], rules));
-        assert!(request.recursive && !request.single && !request.patterns);
-        let outside = Content::of(vec![PathText::new(b"../etc")], false, true);
-        assert_eq!(outside.request(false), Err("it is no name"));
+        let scope = ScopeText::of_directory(true).under_rules(&rules).restricted(&names).unwrap();
+        let told: ScopeText = serde_json::from_str(&serde_json::to_string(&scope).unwrap()).unwrap();
+        let arrived = told.scope(true).unwrap();
+        assert_eq!(arrived.names.as_deref(), Some(&names));
+        assert_eq!((arrived.paths, arrived.rules), (vec![RelPath::root()], rules));
+        assert!(arrived.recursive && !arrived.single && !arrived.patterns);
+        let outside = ScopeText::of(vec![PathText::new(b"../etc")], false, true);
+        assert_eq!(outside.scope(false), Err("it is no name"));
     }
 
     #[test]
-    fn a_part_that_is_missing_or_unknown_makes_it_no_content() {
-        let whole = serde_json::to_value(Content::of_directory(true)).unwrap();
+    fn a_part_that_is_missing_or_unknown_makes_it_no_scope() {
+        let whole = serde_json::to_value(ScopeText::of_directory(true)).unwrap();
         let mut told = whole.clone();
         told["only"] = "a".into();
-        assert!(serde_json::from_value::<Content>(told).is_err());
+        assert!(serde_json::from_value::<ScopeText>(told).is_err());
         for part in ["paths", "patterns", "recursive", "rules"] {
             let mut told = whole.clone();
             told.as_object_mut().unwrap().remove(part);
-            assert!(serde_json::from_value::<Content>(told).is_err(), "{part}");
+            assert!(serde_json::from_value::<ScopeText>(told).is_err(), "{part}");
         }
     }
 }
