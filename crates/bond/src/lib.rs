@@ -19,7 +19,7 @@
 //! | `incoming`, `reading` | the order of the blocks; the threads that read them |
 //! | `threads` | how busy the threads behind it are |
 //! | `join` | the connecting side: further flows |
-//! | [`opening`] | the accepting side: the peer's first message |
+//! | [`first_request`] | the accepting side: the first request of a peer |
 //! | `registry` | the accepting side: whose flow it is |
 //!
 //! **Back-pressure.** A flow whose block lies too far ahead of the stream waits, and its connection holds back the peer's flow.
@@ -28,11 +28,11 @@
 //! **The loss of a flow** is that of the stream: its blocks are lost with it.
 
 mod first;
+pub mod first_request;
 mod flow;
 mod incoming;
 mod join;
 pub mod mux;
-pub mod opening;
 mod outgoing;
 mod reading;
 mod registry;

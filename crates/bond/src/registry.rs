@@ -12,15 +12,15 @@ use farhaul::{Listener, Stream};
 use farhaul_session::{AbortCode, BLOCK_HEADER, Bonding, Join, Record, Request, Token, join_accepted, refusal};
 use farhaul_udp::Clock;
 
+use crate::first_request::{self, REQUEST_TIME};
 use crate::flow::lock;
-use crate::opening::{self, OPENING};
 use crate::shared::Shared;
 use crate::stream::BondedStream;
 
 /// One refusal for every reason, so that nobody learns which tokens exist.
 const NO_STREAM: &str = "no stream here waits for this flow";
 
-/// A flow waits this long for the opening of its stream, which it may overtake: a few repetitions on a long path.
+/// A flow waits this long for the first request of its stream, which it may overtake: a few repetitions on a long path.
 const OVERTAKING: Duration = Duration::from_secs(2);
 
 /// Streams that flows may join. Clones share everything.
@@ -60,7 +60,7 @@ impl Peer {
 }
 
 impl Registry {
-    /// Lets flows join a stream, as its opening offers. Returns whether they can: not with a token that another stream has.
+    /// Lets flows join a stream, as its request offers. Returns whether they can: not with a token that another stream has.
     pub fn offer(&self, stream: &BondedStream, bonding: Bonding) -> bool {
         stream.connection().and_then(Peer::of).is_some_and(|peer| self.offer_peer(stream, bonding, peer))
     }
@@ -101,9 +101,9 @@ impl Registry {
                 // A peer without an answer tries no more.
                 let _ = thread::Builder::new().name("join".into()).spawn(move || {
                     let first = flow.clone().into();
-                    if let Ok(Some((open, early, _))) = opening::read(&first, (clock, OPENING)) {
+                    if let Ok(Some((open, early, _))) = first_request::read(&first, (clock, REQUEST_TIME)) {
                         match open.request {
-                            Request::Join(join) => its.join(flow, join, early, OPENING),
+                            Request::Join(join) => its.join(flow, join, early, REQUEST_TIME),
                             _ => BondedStream::from(flow).part(&refusal(AbortCode::Busy, NO_STREAM)),
                         }
                     }
@@ -113,7 +113,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Has a connection join as a flow, within this time, or refuses it. `early` bytes came after its opening.
+    /// Has a connection join as a flow, within this time, or refuses it. `early` bytes came after its request.
     pub fn join(&self, flow: Stream, join: Join, early: Vec<u8>, time: Duration) {
         let Some(stream) = self.take(&flow, join) else {
             return BondedStream::from(flow).part(&refusal(AbortCode::Refused, NO_STREAM));

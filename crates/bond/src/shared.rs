@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     /// This side ends the stream, or has.
     pub(crate) is_closing: AtomicBool,
     /// Bytes before those of the stream itself.
-    pub(crate) opening: AtomicU64,
+    pub(crate) offered: AtomicU64,
     pub(crate) timeouts: Mutex<Timeouts>,
     sending: Mutex<SendingRules>,
     pub(crate) flows: Mutex<Vec<Arc<Flow>>>,
@@ -66,7 +66,7 @@ impl Shared {
             is_bonded: AtomicBool::new(false),
             is_cancelled: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
-            opening: AtomicU64::new(0),
+            offered: AtomicU64::new(0),
             timeouts: Mutex::default(),
             sending: Mutex::default(),
             flows: Mutex::default(),

@@ -96,13 +96,13 @@ impl BondedStream {
         Ok(())
     }
 
-    /// Sends the offer of a stream that has no other opening. Its bytes do not count as acknowledged ones.
+    /// Sends the offer of a stream that no request begins. Its bytes do not count as acknowledged ones.
     ///
     /// # Errors
     /// As for [`send`](Self::send).
-    pub fn send_opening(&self, opening: &[u8]) -> Result<(), Error> {
-        self.shared().opening.store(opening.len() as u64, Ordering::Release);
-        self.send_all(opening)
+    pub fn send_offer(&self, offer: &[u8]) -> Result<(), Error> {
+        self.shared().offered.store(offer.len() as u64, Ordering::Release);
+        self.send_all(offer)
     }
 
     /// Moves received bytes into `out`, as [`Stream::recv`]. Zero is the end of the stream.
@@ -275,7 +275,7 @@ impl BondedStream {
         let mut stats = if shared.is_bonded() { shared.sum(first) } else { first };
         stats.max_rate = shared.cap(stats.max_rate);
         let acknowledged = &mut stats.totals.bytes_acked;
-        *acknowledged = acknowledged.saturating_sub(shared.opening.load(Ordering::Acquire));
+        *acknowledged = acknowledged.saturating_sub(shared.offered.load(Ordering::Acquire));
         Ok(stats)
     }
 

@@ -159,7 +159,7 @@ impl<'a> Calling<'a> {
         };
         // Inside an encrypted connection, the channel needs no TCP.
         let needs_channel = self.server.is_none() && self.settings.protocol.entry().needs_control_channel;
-        let failed = |error| Error::of_opening(&error, &peer, needs_channel);
+        let failed = |error| Error::of_connect_attempt(&error, &peer, needs_channel);
         let stream =
             connected.map_err(|error| self.environment.cancellation.reason().unwrap_or_else(|| failed(error)))?;
         if let Some(server) = &self.server {

@@ -124,7 +124,7 @@ impl Settings {
         let address = socket.local_addr()?;
         self.protected(builder, clients.map(Admission::security))?
             .adopt(socket)
-            .map_err(|error| of_opening(error, address))
+            .map_err(|error| of_port(error, address))
     }
 
     /// Binds the socket of a daemon, to be adopted with fewer rights.
@@ -132,7 +132,7 @@ impl Settings {
     /// # Errors
     /// As for [`bind`](Self::bind).
     pub fn socket(&self, address: SocketAddr) -> Result<UdpSocket, Error> {
-        self.builder().socket(address).map_err(|error| of_opening(error, address))
+        self.builder().socket(address).map_err(|error| of_port(error, address))
     }
 
     /// Opens a UDP port with this protection, or for plain connections.
@@ -296,7 +296,7 @@ impl Settings {
     }
 
     fn open(&self, builder: Builder, address: SocketAddr, security: Option<Security>) -> Result<Endpoint, Error> {
-        self.protected(builder, security)?.bind(address).map_err(|error| of_opening(error, address))
+        self.protected(builder, security)?.bind(address).map_err(|error| of_port(error, address))
     }
 
     fn protected(&self, builder: Builder, security: Option<Security>) -> Result<Builder, Error> {
@@ -312,7 +312,7 @@ impl Settings {
 }
 
 /// The error of a port that could not be opened.
-pub fn of_opening(error: ConnectionError, address: SocketAddr) -> Error {
+pub fn of_port(error: ConnectionError, address: SocketAddr) -> Error {
     match error {
         ConnectionError::InvalidOption { option, range } => {
             Error::usage(format!("{} must be {range}", option_of(option)))

@@ -11,7 +11,7 @@ use farhaul::{ConnectionLost, Error, PeerIncompatible};
 use farhaul_transfer::Events;
 use farhaul_transfer::internal::connect::check_route;
 use farhaul_transfer::internal::keys::Server;
-use farhaul_transfer::internal::settings::of_opening;
+use farhaul_transfer::internal::settings::of_port;
 use serde_json::{Value, json};
 
 use super::Context;
@@ -175,7 +175,7 @@ pub(super) fn fault_of_stream(error: Error, peer: SocketAddr) -> Fault {
             Code::Protocol,
             format!("{peer} answers no measured streams; start `farhaul bench --listen :{}` there", peer.port()),
         ),
-        error => of_opening(error, peer),
+        error => of_port(error, peer),
     }
 }
 

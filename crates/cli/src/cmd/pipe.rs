@@ -162,7 +162,7 @@ impl Pipe<'_> {
         let Some(bonding) = flows.offer()? else { return Ok(first.into()) };
         let stream = BondedStream::open(first, 0);
         let peer = stream.peer_addr();
-        stream.send_opening(&bonding.open_frame()).map_err(|error| self.context.connection_fault(&error, &peer))?;
+        stream.send_offer(&bonding.open_frame()).map_err(|error| self.context.connection_fault(&error, &peer))?;
         further.open(&stream, flows, bonding);
         Ok(stream)
     }

@@ -17,7 +17,7 @@ const UPDATE: &str = "update the older side";
 
 impl Error {
     /// The failure of an attempt to connect to `peer`. With a `channel`, the protocol needs TCP beside UDP and opens it first.
-    pub fn of_opening(error: &ConnectionError, peer: &dyn Display, channel: bool) -> Self {
+    pub fn of_connect_attempt(error: &ConnectionError, peer: &dyn Display, channel: bool) -> Self {
         match error {
             ConnectionError::Lost(ConnectionLost::ConnectTimeout(after)) if channel => Self::new(
                 Code::ConnectTimeout,
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn a_protocol_with_a_control_channel_that_nobody_answers_is_told_of_tcp() {
         let silent = ConnectionError::Lost(ConnectionLost::ConnectTimeout(std::time::Duration::from_secs(5)));
-        let [with, without] = [true, false].map(|channel| Error::of_opening(&silent, &PEER, channel));
+        let [with, without] = [true, false].map(|channel| Error::of_connect_attempt(&silent, &PEER, channel));
         assert!(with.message.contains("firewall blocks TCP"), "{}", with.message);
         assert!(without.message.contains("UDP is blocked") && !without.message.contains("TCP"), "{}", without.message);
         assert_eq!((with.code, without.code), (Code::ConnectTimeout, Code::ConnectTimeout));
@@ -275,8 +275,8 @@ mod tests {
     #[test]
     fn a_channel_that_cannot_be_opened_is_a_fault_of_the_network_and_a_broken_one_of_the_peer() {
         let broken = ConnectionError::Lost(ConnectionLost::ChannelBroken);
-        let opening = Error::of_opening(&broken, &PEER, true);
-        assert!(opening.code == Code::PeerRefused && opening.to_string().contains("check the address"), "{opening:?}");
+        let connect = Error::of_connect_attempt(&broken, &PEER, true);
+        assert!(connect.code == Code::PeerRefused && connect.to_string().contains("check the address"), "{connect:?}");
         assert_eq!(Error::of_connection(&broken, &PEER).code, Code::PeerLost);
     }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use farhaul::security::PublicKey;
 use farhaul::{Endpoint, Listener, Stream, WeakEndpoint};
-use farhaul_bond::opening::{self, NoOpening, OPENING};
+use farhaul_bond::first_request::{self, NoRequest, REQUEST_TIME};
 use farhaul_bond::{BondedStream, First, Registry};
 use farhaul_session::{AbortCode, Bonding, Open, Request, refusal};
 use farhaul_udp::Clock;
@@ -357,13 +357,13 @@ fn receive(
     (peer, who, opening_place): (SocketAddr, Who, SessionPlace),
     serve: &impl Fn(&Caller),
 ) {
-    let (open, early, received) = match opening::read(&stream, (clock, OPENING)) {
+    let (open, early, received) = match first_request::read(&stream, (clock, REQUEST_TIME)) {
         Ok(Some(request)) => request,
         Ok(None) => return,
         Err(why) => return callers.warnings.warn(events, || without_request(peer, &why)),
     };
     if let (Request::Join(join), Some(flow)) = (&open.request, stream.connection()) {
-        return callers.bonded.join(flow.clone(), *join, early, OPENING);
+        return callers.bonded.join(flow.clone(), *join, early, REQUEST_TIME);
     }
     let stream = callers.opened(stream, &open, received);
     let begun = callers.begin_session(who);
@@ -372,12 +372,12 @@ fn receive(
 }
 
 /// A caller without a request, in words for the owner of the server.
-fn without_request(peer: SocketAddr, why: &NoOpening) -> String {
+fn without_request(peer: SocketAddr, why: &NoRequest) -> String {
     match why {
-        NoOpening::Late(limit) => format!("{peer} connected and sent no whole request within {}", time(*limit)),
-        NoOpening::Left => format!("{peer} left before it sent a request"),
-        NoOpening::Lost(error) => format!("{peer} connected and sent no request: {error}"),
-        NoOpening::Foreign(error) => format!("{peer}: {error}"),
+        NoRequest::Late(limit) => format!("{peer} connected and sent no whole request within {}", time(*limit)),
+        NoRequest::Left => format!("{peer} left before it sent a request"),
+        NoRequest::Lost(error) => format!("{peer} connected and sent no request: {error}"),
+        NoRequest::Foreign(error) => format!("{peer}: {error}"),
     }
 }
 
@@ -386,7 +386,7 @@ fn receive_through((callers, clock): (&Callers, Clock), through: &ThroughSsh, se
     let (first, peer) = (&through.stream, through.stream.peer_addr());
     // The local program knows what went wrong: it is its own.
     let Some(Ok(Some((open, early, received)))) =
-        first.wait_until_begun().then(|| opening::read(first, (clock, OPENING)))
+        first.wait_until_begun().then(|| first_request::read(first, (clock, REQUEST_TIME)))
     else {
         return;
     };

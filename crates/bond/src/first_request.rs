@@ -1,4 +1,4 @@
-//! The opening of a stream at its accepting side: the peer's first message, which must be complete in time.
+//! The first request of a peer at the accepting side of a stream, which must be complete in time.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use farhaul_udp::Clock;
 use crate::first::First;
 use crate::stream::BondedStream;
 
-/// Time for the whole opening of a stream, and for the join of a flow.
-pub const OPENING: Duration = Duration::from_secs(10);
+/// Time for the whole first request of a stream, and for the join of a flow.
+pub const REQUEST_TIME: Duration = Duration::from_secs(10);
 /// Bytes per read of a request.
 const BLOCK: usize = 64 << 10;
 
-/// Why a stream has no opening.
+/// Why a stream has no request.
 #[derive(Debug)]
-pub enum NoOpening {
+pub enum NoRequest {
     /// It was not complete within this time.
     Late(Duration),
     /// The peer left in the middle of it.
@@ -32,22 +32,22 @@ pub enum NoOpening {
 ///
 /// # Errors
 /// The peer sent no request in time, or speaks another protocol.
-pub fn read(stream: &First, (clock, time): (Clock, Duration)) -> Result<Option<(Open, Vec<u8>, u64)>, NoOpening> {
+pub fn read(stream: &First, (clock, time): (Clock, Duration)) -> Result<Option<(Open, Vec<u8>, u64)>, NoRequest> {
     let mut acceptor = Acceptor::new();
     let (mut block, mut has_spoken) = (vec![0; BLOCK], false);
     let (due, mut received) = (clock.now() + time, 0);
     loop {
         let left = due.saturating_since(clock.now());
         if left.is_zero() {
-            return Err(NoOpening::Late(time));
+            return Err(NoRequest::Late(time));
         }
         stream.set_read_timeout(Some(left));
         let len = match stream.recv(&mut block) {
             Err(ConnectionError::Cancelled) => return Ok(None),
             Ok(0) if !has_spoken => return Ok(None),
-            Ok(0) => return Err(NoOpening::Left),
+            Ok(0) => return Err(NoRequest::Left),
             Ok(len) => len,
-            Err(error) => return Err(NoOpening::Lost(error)),
+            Err(error) => return Err(NoRequest::Lost(error)),
         };
         received += len as u64;
         match acceptor.handle_received(&block[..len]) {
@@ -58,7 +58,7 @@ pub fn read(stream: &First, (clock, time): (Clock, Duration)) -> Result<Option<(
             }
             Err(error) => {
                 BondedStream::only(stream.clone()).part(&refusal_of(&error));
-                return Err(NoOpening::Foreign(error));
+                return Err(NoRequest::Foreign(error));
             }
         }
     }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     /// What a listener reads within this time from a caller that sends these pieces, each after a pause.
-    fn reads(time: Duration, pieces: &[&[u8]], pause: Duration) -> Result<Option<Open>, NoOpening> {
+    fn reads(time: Duration, pieces: &[&[u8]], pause: Duration) -> Result<Option<Open>, NoRequest> {
         let listener = Endpoint::plain("127.0.0.1:0").unwrap().listen().unwrap();
         let to = listener.local_addr();
         thread::scope(|scope| {
@@ -104,7 +104,7 @@ mod tests {
         let pause = Duration::from_millis(20);
         let time = pause * u32::try_from(bytes.len()).unwrap() / 10;
         let why = reads(time, &bytes, pause).unwrap_err();
-        assert!(matches!(why, NoOpening::Late(_) | NoOpening::Lost(_)), "{why:?}");
+        assert!(matches!(why, NoRequest::Late(_) | NoRequest::Lost(_)), "{why:?}");
         let open = reads(Duration::from_secs(60), &bytes, Duration::ZERO).unwrap().unwrap();
         assert_eq!(open.request, farhaul_session::Request::Push(Push::default()));
     }
