@@ -92,7 +92,7 @@ pub trait Session {
 pub type Hearing = Box<dyn FnMut(&[u8]) + Send>;
 
 /// The connection of a session.
-pub struct Channel<'a> {
+pub struct SessionConnection<'a> {
     /// The stream.
     pub stream: &'a BondedStream,
     /// The role of this side.
@@ -113,10 +113,10 @@ pub enum Role {
 }
 
 /// Runs `session` until it is over and the stream is finished.
-pub fn drive(channel: &Channel<'_>, session: &mut impl Session) -> (Waits, Result<(), Trouble>) {
+pub fn drive(connection: &SessionConnection<'_>, session: &mut impl Session) -> (Waits, Result<(), Trouble>) {
     let wait_times = Rc::new(WaitTimes::begin());
     session.begin(&wait_times);
-    let moved = if session.sends() { send(channel, session, &wait_times) } else { receive(channel, session) };
+    let moved = if session.sends() { send(connection, session, &wait_times) } else { receive(connection, session) };
     let waits = wait_times.waits();
     session.handle_events();
     let result = match (moved, session.error()) {
@@ -124,7 +124,7 @@ pub fn drive(channel: &Channel<'_>, session: &mut impl Session) -> (Waits, Resul
         (_, Some(error)) if !matches!(error, SessionError::Cancelled(_)) => Err(error.clone().into()),
         (Err(_), None) if session.is_over() => Ok(()),
         (Err(Trouble::Connection(ConnectionError::TimedOut(after))), _) => {
-            Err(Trouble::unanswered(after, channel.stream))
+            Err(Trouble::unanswered(after, connection.stream))
         }
         (moved, _) => moved,
     };
@@ -132,42 +132,42 @@ pub fn drive(channel: &Channel<'_>, session: &mut impl Session) -> (Waits, Resul
 }
 
 /// Runs a receiver on one thread. Its answers are small and never wait long.
-fn receive(channel: &Channel<'_>, session: &mut impl Session) -> Result<(), Trouble> {
-    let moved = read_and_answer(channel, session);
-    conclude(channel, session, &moved, || {
-        channel.stream.set_read_timeout(Some(CLOSE_TIMEOUT));
-        while channel.stream.recv(&mut [0; 64]).is_ok_and(|len| len > 0) {}
+fn receive(connection: &SessionConnection<'_>, session: &mut impl Session) -> Result<(), Trouble> {
+    let moved = read_and_answer(connection, session);
+    conclude(connection, session, &moved, || {
+        connection.stream.set_read_timeout(Some(CLOSE_TIMEOUT));
+        while connection.stream.recv(&mut [0; 64]).is_ok_and(|len| len > 0) {}
     });
     moved
 }
 
-fn read_and_answer(channel: &Channel<'_>, session: &mut impl Session) -> Result<(), Trouble> {
+fn read_and_answer(connection: &SessionConnection<'_>, session: &mut impl Session) -> Result<(), Trouble> {
     let (mut block, mut first) = (vec![0; BLOCK], true);
     // Answer the opening first, since taking input may wait for the disk.
-    write_pending(channel.stream, session)?;
-    feed(session, channel.early, channel.stream)?;
+    write_pending(connection.stream, session)?;
+    feed(session, connection.early, connection.stream)?;
     loop {
-        write_pending(channel.stream, session)?;
+        write_pending(connection.stream, session)?;
         if session.is_over() {
             return Ok(());
         }
         let received = match first {
             true if !session.awaits_disk() => {
                 first = false;
-                first_answer(channel.stream, &mut block)?
+                first_answer(connection.stream, &mut block)?
             }
-            _ if session.awaits_disk() => match receive_briefly(channel.stream, &mut block)? {
+            _ if session.awaits_disk() => match receive_briefly(connection.stream, &mut block)? {
                 Some(len) => len,
                 None => {
                     session.handle_disk()?;
                     continue;
                 }
             },
-            _ => channel.stream.recv(&mut block)?,
+            _ => connection.stream.recv(&mut block)?,
         };
         match received {
             0 => return Ok(session.handle_end()?),
-            len => feed(session, &block[..len], channel.stream)?,
+            len => feed(session, &block[..len], connection.stream)?,
         }
     }
 }
@@ -184,18 +184,18 @@ fn receive_briefly(stream: &BondedStream, block: &mut [u8]) -> Result<Option<usi
 }
 
 /// Runs a sender: this thread writes, another one reads the answers.
-fn send(channel: &Channel<'_>, session: &mut impl Session, wait_times: &WaitTimes) -> Result<(), Trouble> {
-    let stream = channel.stream;
+fn send(connection: &SessionConnection<'_>, session: &mut impl Session, wait_times: &WaitTimes) -> Result<(), Trouble> {
+    let stream = connection.stream;
     let mut hearing = session.hearing();
-    hearing(channel.early);
+    hearing(connection.early);
     thread::scope(|scope| {
         let (answers, inbox) = sync_channel(WAITING_BLOCKS);
         let reader = thread::Builder::new().name("answers".into());
         let moved = match reader.spawn_scoped(scope, move || read_answers(stream, &answers, hearing)) {
-            Ok(_) => write_and_listen(channel, session, &inbox, wait_times),
+            Ok(_) => write_and_listen(connection, session, &inbox, wait_times),
             Err(error) => Err(give_up(session, &error)),
         };
-        conclude(channel, session, &moved, || {
+        conclude(connection, session, &moved, || {
             while inbox.recv_timeout(CLOSE_TIMEOUT).is_ok_and(|answer| answer.is_ok_and(|block| !block.is_empty())) {}
         });
         // Cancel the reader wherever it waits: closing alone does not wake a wait for data.
@@ -275,14 +275,14 @@ fn lives_after(stream: &BondedStream, due: &mut Option<Duration>) -> bool {
 }
 
 fn write_and_listen(
-    channel: &Channel<'_>,
+    connection: &SessionConnection<'_>,
     session: &mut impl Session,
     inbox: &Receiver<Answer>,
     wait_times: &WaitTimes,
 ) -> Result<(), Trouble> {
-    let (stream, clock) = (channel.stream, channel.clock);
-    if !channel.early.is_empty() {
-        take(session, Ok(channel.early.to_vec()))?;
+    let (stream, clock) = (connection.stream, connection.clock);
+    if !connection.early.is_empty() {
+        take(session, Ok(connection.early.to_vec()))?;
     }
     loop {
         // No more than may wait: answers of this side come between those of a peer that sends all the time.
@@ -383,7 +383,7 @@ fn write_pending(stream: &BondedStream, session: &mut impl Session) -> Result<()
 
 /// Ends the connection. The connecting side closes after a success. A failing side sends its reason and closes.
 fn conclude(
-    channel: &Channel<'_>,
+    connection: &SessionConnection<'_>,
     session: &mut impl Session,
     moved: &Result<(), Trouble>,
     wait_for_peer: impl FnOnce(),
@@ -393,19 +393,19 @@ fn conclude(
         session.cancel(Abort { code: AbortCode::Cancelled, message: "it was stopped there".into() });
     }
     // Writing may fail because the peer is gone.
-    let told = write_pending(channel.stream, session).is_ok();
+    let told = write_pending(connection.stream, session).is_ok();
     if cancelled && session.sends() {
         // The send buffer may be long. The end of the connection tells the peer sooner.
-        channel.stream.close();
+        connection.stream.close();
     } else if cancelled {
         // The peer still gets the commits, without a wait on this side.
-        channel.stream.finish_in_background();
-    } else if told && moved.is_ok() && channel.role == Role::Accepting && session.error().is_none() {
+        connection.stream.finish_in_background();
+    } else if told && moved.is_ok() && connection.role == Role::Accepting && session.error().is_none() {
         wait_for_peer();
         // If a signal stopped this side meanwhile, the last answers may still be in flight.
-        channel.stream.finish_in_background();
+        connection.stream.finish_in_background();
     } else if told {
-        let _ = channel.stream.finish();
+        let _ = connection.stream.finish();
     }
 }
 

@@ -22,7 +22,7 @@ use farhaul_transfer::internal::serve::IDLE;
 use farhaul_transfer::internal::serve::listener::{self, Caller, Callers, Limits};
 use farhaul_transfer::internal::session::measure::{self, Meter};
 use farhaul_transfer::internal::session::watch::Watch;
-use farhaul_transfer::internal::session::{Channel, Role, drive};
+use farhaul_transfer::internal::session::{Role, SessionConnection, drive};
 use farhaul_transfer::{Environment, Settings};
 use farhaul_units::{ByteSize, Rate};
 
@@ -288,9 +288,13 @@ impl Measurement<'_> {
         let mut watch = self.watch(vec![stream.clone()], place, self.view(place))?;
         let caps = self.settings.caps();
         let mut job = BenchJob::new(session, place.sends, stream, &watch, place.meter).under(caps).within(permit);
-        let channel =
-            Channel { stream: &stream.clone().into(), role: place.role, clock: self.context.clock, early: place.early };
-        let (waits, driven) = drive(&channel, &mut job);
+        let connection = SessionConnection {
+            stream: &stream.clone().into(),
+            role: place.role,
+            clock: self.context.clock,
+            early: place.early,
+        };
+        let (waits, driven) = drive(&connection, &mut job);
         let (outcome, exhausted, sender) = (job.outcome.take(), job.exhausted, job.sender(waits));
         watch.stop();
         let stats = stream.stats().unwrap_or_default();

@@ -28,7 +28,7 @@ use crate::session::file::{FileLog, Receiving, Sending, Target, Timed, ends, pat
 use crate::session::measure::{self, Meter};
 use crate::session::throttled::Throttled;
 use crate::session::watch::Watch;
-use crate::session::{Channel, Role, Session, drive};
+use crate::session::{Role, Session, SessionConnection, drive};
 use crate::throttle::Obedience;
 
 /// One run of a copy.
@@ -202,10 +202,10 @@ impl<'a> Exchange<'a> {
         if let Some((further, bonding)) = reached.further.as_ref().zip(self.bonding) {
             further.open(stream, self.copy.flows, bonding);
         }
-        let channel = Channel { stream, role: Role::Connecting, clock, early: &[] };
+        let connection = SessionConnection { stream, role: Role::Connecting, clock, early: &[] };
         let steering = (&self.environment.throttle, &self.environment.cancellation);
         let obeys = (self.copy.settings.of_sender(), Obedience::default());
-        let (waits, driven) = drive(&channel, &mut Throttled::new(&mut job, stream, steering, obeys));
+        let (waits, driven) = drive(&connection, &mut Throttled::new(&mut job, stream, steering, obeys));
         watch.stop();
         measure::note_flows(report, stream);
         // The stream may have moved from ssh to UDP.

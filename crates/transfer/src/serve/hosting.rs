@@ -18,7 +18,7 @@ use crate::session::file::{FileLog, Holding, Receiving, Sending, Target, Timed};
 use crate::session::measure::{self, Meter};
 use crate::session::throttled::Throttled;
 use crate::session::watch::Watch;
-use crate::session::{Channel, Role, Session, drive};
+use crate::session::{Role, Session, SessionConnection, drive};
 use crate::settings::Settings;
 use crate::throttle::{Obedience, SCAVENGER};
 
@@ -128,7 +128,8 @@ impl Hosting<'_> {
         // A copy works without its watching thread.
         let mut watch = Watch::start(vec![caller.stream.clone()], clock, job.sends(), show).ok();
         job.set_round_trips(watch.as_ref().map(Watch::round_trips).unwrap_or_default());
-        let channel = Channel { stream: &caller.stream, role: Role::Accepting, clock, early: &caller.early };
+        let connection =
+            SessionConnection { stream: &caller.stream, role: Role::Accepting, clock, early: &caller.early };
         // A client may have a cap by the rules, beside that of the user.
         let rule =
             caller.stream.stats().ok().and_then(|stats| stats.max_rate).filter(|cap| Some(*cap) != self.settings.rate);
@@ -139,7 +140,7 @@ impl Hosting<'_> {
         let obeys = Obedience { rule, requested, peer_decides: self.peer_decides_cap };
         let steering = (&self.environment.throttle, &self.environment.cancellation);
         let (waits, driven) =
-            drive(&channel, &mut Throttled::new(job, &caller.stream, steering, (SenderSettings::default(), obeys)));
+            drive(&connection, &mut Throttled::new(job, &caller.stream, steering, (SenderSettings::default(), obeys)));
         let rtt = watch.as_mut().map(|watch| {
             watch.stop();
             watch.rtt()

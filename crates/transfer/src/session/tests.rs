@@ -84,8 +84,8 @@ fn a_processor_that_has_too_much_to_do_is_the_limit() {
         let stream = BondedStream::from(stream);
         let mut session = Computing { blocks: 300, block: vec![7; 4096], given: 4096 };
         let meter = Meter::start(clock);
-        let channel = Channel { stream: &stream, role: Role::Connecting, clock, early: &[] };
-        let (waits, driven) = drive(&channel, &mut session);
+        let connection = SessionConnection { stream: &stream, role: Role::Connecting, clock, early: &[] };
+        let (waits, driven) = drive(&connection, &mut session);
         assert!(driven.is_ok());
         let mut end = Report { seconds: meter.elapsed().as_secs_f64(), bytes: 300 * 4096, ..Report::default() };
         measure::fill_limit(&mut end, &stream.stats().unwrap_or_default(), &Sender { waits, ..Sender::default() });
@@ -206,8 +206,8 @@ fn an_opening_is_answered_before_the_disk_has_taken_what_came_with_it() {
             let session = FileReceiver::answer(&open.unwrap(), ReceiveLimits::default());
             let mut job = Storing { session, store: Gated { inner: MemoryStore::default(), gate } };
             let clock = Clock::start();
-            let channel = Channel { stream: &stream, role: Role::Accepting, clock, early: &early[used..] };
-            assert!(drive(&channel, &mut job).1.is_ok());
+            let connection = SessionConnection { stream: &stream, role: Role::Accepting, clock, early: &early[used..] };
+            assert!(drive(&connection, &mut job).1.is_ok());
             job.store.inner.tree
         });
         let stream = Stream::connect_plain(to).unwrap();
@@ -286,8 +286,8 @@ fn a_session_is_stopped_before_it_has_taken_all_of_its_input() {
     let stream = BondedStream::from(endpoint.connect(listener.local_addr()).unwrap());
     let mut session = Slow { taken: 0, endpoint: &endpoint };
     let early = [0; 10_000];
-    let channel = Channel { stream: &stream, role: Role::Accepting, clock: Clock::start(), early: &early };
-    let driven = drive(&channel, &mut session).1;
+    let connection = SessionConnection { stream: &stream, role: Role::Accepting, clock: Clock::start(), early: &early };
+    let driven = drive(&connection, &mut session).1;
     assert!(matches!(driven, Err(Trouble::Connection(ConnectionError::Cancelled))), "{driven:?}");
     assert_eq!(session.taken, 3);
 }
@@ -378,8 +378,9 @@ fn a_question_of_any_poll_is_answered_before_the_thread_waits() {
         });
         let stream = BondedStream::from(Stream::connect_plain(to).unwrap());
         let mut session = Asking { sends, polls_left: question, ..Asking::default() };
-        let channel = Channel { stream: &stream, role: Role::Connecting, clock: Clock::start(), early: &[] };
-        assert!(drive(&channel, &mut session).1.is_ok());
+        let connection =
+            SessionConnection { stream: &stream, role: Role::Connecting, clock: Clock::start(), early: &[] };
+        assert!(drive(&connection, &mut session).1.is_ok());
         assert_eq!(peer.join().unwrap().expect("an answer"), b"answer");
         assert!(!session.waited, "sends: {sends}, poll {question}");
     }
