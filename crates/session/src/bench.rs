@@ -19,7 +19,7 @@ use crate::course::Course;
 use crate::error::{Abort, SessionError, Violation};
 use crate::figures::Figures;
 use crate::frame_kind::FrameKind;
-use crate::framing::{Decoder, Piece, decode_whole};
+use crate::framing::{Decoded, Decoder, decode_whole};
 use crate::handshake::{Accept, Open};
 use crate::outbox::Outbox;
 use crate::refusal::{put_abort, received_abort};
@@ -135,8 +135,8 @@ impl Bench {
         while !self.is_over() {
             let handled = match self.decoder.next(&mut rest) {
                 Ok(None) => break,
-                Ok(Some(Piece::Data(data))) => self.state.on_data(now, data.len()),
-                Ok(Some(Piece::Frame(kind, body))) => self.state.on_frame(kind, body),
+                Ok(Some(Decoded::Data(data))) => self.state.on_data(now, data.len()),
+                Ok(Some(Decoded::Frame(kind, body))) => self.state.on_frame(kind, body),
                 Err(violation) => Err(violation.into()),
             };
             handled.map_err(|error| self.state.fail(error))?;

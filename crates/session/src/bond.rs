@@ -22,7 +22,7 @@ mod tests;
 use crate::error::{SessionError, Violation};
 use crate::field::Malformed;
 use crate::frame_kind::FrameKind;
-use crate::framing::{Decoder, Piece};
+use crate::framing::{Decoded, Decoder};
 use crate::handshake::{Accept, Open};
 use crate::request::Request;
 use crate::request::flows::{Bonding, Join, MAX_FLOWS, Token};
@@ -79,8 +79,8 @@ impl JoinAnswer {
         let mut rest = bytes;
         let joined = match self.decoder.next(&mut rest)? {
             None => false,
-            Some(Piece::Frame(kind, body)) => Accept::awaited(kind, body).map(|_| true)?,
-            Some(Piece::Data(_)) => return Err(SessionError::NotFarhaul),
+            Some(Decoded::Frame(kind, body)) => Accept::awaited(kind, body).map(|_| true)?,
+            Some(Decoded::Data(_)) => return Err(SessionError::NotFarhaul),
         };
         Ok((bytes.len() - rest.len(), joined))
     }

@@ -25,7 +25,7 @@ mod tests;
 use crate::error::{SessionError, Violation};
 use crate::field::{Fields, Malformed, numbered};
 use crate::frame_kind::FrameKind;
-use crate::framing::{Decoder, HEADER_LEN, Piece, decode_whole, header, put_frame};
+use crate::framing::{Decoded, Decoder, HEADER_LEN, decode_whole, header, put_frame};
 use crate::handshake::{Accept, Open};
 use crate::refusal::received_abort;
 use crate::request::{CommandRequest, Request};
@@ -138,8 +138,8 @@ impl CommandReader {
     pub fn next<'a, 'b: 'a>(&'a mut self, input: &mut &'b [u8]) -> Result<Option<CommandEvent<'a>>, SessionError> {
         match self.decoder.next(input) {
             Ok(None) => Ok(None),
-            Ok(Some(Piece::Data(bytes))) => self.rules.on_data(bytes).map(Some),
-            Ok(Some(Piece::Frame(kind, body))) => self.rules.on_frame(kind, body).map(Some),
+            Ok(Some(Decoded::Data(bytes))) => self.rules.on_data(bytes).map(Some),
+            Ok(Some(Decoded::Frame(kind, body))) => self.rules.on_frame(kind, body).map(Some),
             Err(_) if self.rules.awaits_accept => Err(SessionError::NotFarhaul),
             Err(violation) => Err(violation.into()),
         }

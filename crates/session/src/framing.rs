@@ -36,7 +36,7 @@ pub(crate) fn put_frame(out: &mut Vec<u8>, kind: FrameKind, fill: impl FnOnce(&m
 
 /// The next result of the decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+pub(crate) enum Decoded<'a> {
     /// A whole frame other than DATA.
     Frame(FrameKind, &'a [u8]),
     /// The next bytes of DATA bodies, never empty.
@@ -63,11 +63,11 @@ enum FrameState {
 }
 
 impl Decoder {
-    /// The next piece of `input`, which is advanced past it; `None` if all input is used up.
+    /// The next frame or data of `input`, which is advanced past it; `None` if all input is used up.
     ///
     /// # Errors
     /// The peer violated the protocol. The rest of the stream is unreadable.
-    pub(crate) fn next<'a, 'b: 'a>(&'a mut self, input: &mut &'b [u8]) -> Result<Option<Piece<'a>>, Violation> {
+    pub(crate) fn next<'a, 'b: 'a>(&'a mut self, input: &mut &'b [u8]) -> Result<Option<Decoded<'a>>, Violation> {
         if std::mem::take(&mut self.handed_out) {
             self.held.clear();
         }
@@ -82,7 +82,7 @@ impl Decoder {
                 FrameState::Body(kind, length) => {
                     if self.held.is_empty() && input.len() >= length {
                         self.state = FrameState::Header;
-                        return Ok(Some(Piece::Frame(kind, take(input, length))));
+                        return Ok(Some(Decoded::Frame(kind, take(input, length))));
                     }
                     gather(&mut self.held, input, length);
                     if self.held.len() < length {
@@ -90,7 +90,7 @@ impl Decoder {
                     }
                     self.state = FrameState::Header;
                     self.handed_out = true;
-                    return Ok(Some(Piece::Frame(kind, &self.held)));
+                    return Ok(Some(Decoded::Frame(kind, &self.held)));
                 }
                 FrameState::Data(left) => {
                     if input.is_empty() {
@@ -99,7 +99,7 @@ impl Decoder {
                     let bytes = take(input, left.min(input.len()));
                     self.state =
                         if bytes.len() == left { FrameState::Header } else { FrameState::Data(left - bytes.len()) };
-                    return Ok(Some(Piece::Data(bytes)));
+                    return Ok(Some(Decoded::Data(bytes)));
                 }
                 FrameState::Skip(left) => {
                     let skipped = take(input, left.min(input.len())).len();

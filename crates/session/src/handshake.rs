@@ -10,7 +10,7 @@ use crate::capabilities::Capabilities;
 use crate::error::SessionError;
 use crate::field::{Fields, Malformed};
 use crate::frame_kind::FrameKind;
-use crate::framing::{Decoder, Piece, put_frame};
+use crate::framing::{Decoded, Decoder, put_frame};
 use crate::refusal::received_abort;
 use crate::request::Request;
 use crate::request::flows::{BONDING, Bonding};
@@ -78,10 +78,10 @@ impl Acceptor {
     /// The caller does not speak this protocol or this version. Write [`refusal_of`](crate::refusal_of) that error and finish the stream.
     pub fn handle_received(&mut self, bytes: &[u8]) -> Result<(usize, Option<Open>), SessionError> {
         let mut rest = bytes;
-        let piece = self.decoder.next(&mut rest).map_err(|_| SessionError::NotFarhaul)?;
-        let open = match piece {
+        let decoded = self.decoder.next(&mut rest).map_err(|_| SessionError::NotFarhaul)?;
+        let open = match decoded {
             None => None,
-            Some(Piece::Frame(FrameKind::Open, body)) => Some(Open::decode(body)?),
+            Some(Decoded::Frame(FrameKind::Open, body)) => Some(Open::decode(body)?),
             Some(_) => return Err(SessionError::NotFarhaul),
         };
         Ok((bytes.len() - rest.len(), open))

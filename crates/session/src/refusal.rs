@@ -4,7 +4,7 @@ use crate::error::{Abort, AbortCode, SessionError};
 use crate::failure::{clipped, received_text};
 use crate::field::{Fields, Malformed};
 use crate::frame_kind::FrameKind;
-use crate::framing::{Decoder, HEADER_LEN, Piece, put_frame};
+use crate::framing::{Decoded, Decoder, HEADER_LEN, put_frame};
 
 /// Longest refusal in bytes.
 pub const MAX_REFUSAL: usize = HEADER_LEN + FrameKind::Abort.limit();
@@ -30,7 +30,7 @@ pub fn refusal_of(error: &SessionError) -> Vec<u8> {
 pub fn refusal_in(bytes: &[u8]) -> Option<Abort> {
     let (mut decoder, mut rest) = (Decoder::default(), bytes);
     match decoder.next(&mut rest) {
-        Ok(Some(Piece::Frame(FrameKind::Abort, body))) if rest.is_empty() => match received_abort(body) {
+        Ok(Some(Decoded::Frame(FrameKind::Abort, body))) if rest.is_empty() => match received_abort(body) {
             SessionError::PeerAborted(abort) => Some(abort),
             _ => None,
         },

@@ -14,7 +14,7 @@ use super::{FileEvent, MAX_EVENTS, MAX_WORK, Progress, Totals};
 use crate::course::Course;
 use crate::error::{Abort, SessionError};
 use crate::figures::Figures;
-use crate::framing::{Decoder, Piece};
+use crate::framing::{Decoded, Decoder};
 use crate::handshake::{Accept, INITIAL_CREDIT, Open};
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, OpenDirectories};
@@ -201,8 +201,8 @@ impl FileReceiver {
         while !self.is_over() && self.state.has_room() && self.state.work < MAX_WORK {
             let handled = match self.decoder.next(&mut rest) {
                 Ok(None) => break,
-                Ok(Some(Piece::Data(data))) => self.state.on_data(store, data),
-                Ok(Some(Piece::Frame(kind, body))) => self.state.on_frame(store, kind, body),
+                Ok(Some(Decoded::Data(data))) => self.state.on_data(store, data),
+                Ok(Some(Decoded::Frame(kind, body))) => self.state.on_frame(store, kind, body),
                 Err(violation) => Err(violation.into()),
             };
             let handled = handled.and_then(|()| self.state.examine_later(store));

@@ -14,7 +14,7 @@ use crate::course::Course;
 use crate::error::{Abort, SessionError, Violation};
 use crate::figures::Figures;
 use crate::frame_kind::FrameKind;
-use crate::framing::{Decoder, Piece};
+use crate::framing::{Decoded, Decoder};
 use crate::handshake::{Accept, INITIAL_CREDIT, Open};
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, OpenDirectories};
@@ -210,8 +210,8 @@ impl FileSender {
         while !self.is_over() && self.state.events.len() < MAX_EVENTS {
             let handled = match self.decoder.next(&mut rest) {
                 Ok(None) => break,
-                Ok(Some(Piece::Data(_))) => Err(Violation::OutOfPlace(FrameKind::Data).into()),
-                Ok(Some(Piece::Frame(kind, body))) => self.state.on_frame(kind, body),
+                Ok(Some(Decoded::Data(_))) => Err(Violation::OutOfPlace(FrameKind::Data).into()),
+                Ok(Some(Decoded::Frame(kind, body))) => self.state.on_frame(kind, body),
                 Err(violation) => Err(violation.into()),
             };
             handled.map_err(|error| self.state.fail(error))?;

@@ -7,11 +7,11 @@ use crate::frame_kind::{MAX_DATA, MAX_ENTRY, MAX_SMALL};
 fn decode(bytes: &[u8], step: usize) -> Result<Vec<(FrameKind, Vec<u8>)>, Violation> {
     let mut decoder = Decoder::default();
     let mut found: Vec<(FrameKind, Vec<u8>)> = Vec::new();
-    for mut piece in bytes.chunks(step.max(1)) {
-        while let Some(piece) = decoder.next(&mut piece)? {
-            match piece {
-                Piece::Frame(kind, body) => found.push((kind, body.to_vec())),
-                Piece::Data(part) => match found.last_mut() {
+    for mut block in bytes.chunks(step.max(1)) {
+        while let Some(decoded) = decoder.next(&mut block)? {
+            match decoded {
+                Decoded::Frame(kind, body) => found.push((kind, body.to_vec())),
+                Decoded::Data(part) => match found.last_mut() {
                     Some((FrameKind::Data, joined)) => joined.extend_from_slice(part),
                     _ => found.push((FrameKind::Data, part.to_vec())),
                 },
@@ -34,7 +34,7 @@ fn bodies_in_one_piece_are_borrowed_from_the_input() {
     let bytes = frame(0x18, b"sixteen byte fld");
     let mut input = &bytes[..];
     let mut decoder = Decoder::default();
-    let Ok(Some(Piece::Frame(FrameKind::Grant, body))) = decoder.next(&mut input) else { panic!("no frame") };
+    let Ok(Some(Decoded::Frame(FrameKind::Grant, body))) = decoder.next(&mut input) else { panic!("no frame") };
     assert!(std::ptr::eq(body, &raw const bytes[HEADER_LEN..]));
 }
 

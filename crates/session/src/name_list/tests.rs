@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::framing::{Decoder, Piece};
+use crate::framing::{Decoded, Decoder};
 
 fn path(text: &str) -> RelPath {
     RelPath::parse(text.as_bytes()).unwrap()
@@ -80,7 +80,7 @@ fn frames(list: &NameList) -> NameList {
     let (mut bytes, mut decoder, mut builder) = (Vec::new(), Decoder::default(), NameListBuilder::default());
     list.put(&mut bytes);
     let mut rest = bytes.as_slice();
-    while let Some(Piece::Frame(FrameKind::Names, body)) = decoder.next(&mut rest).unwrap() {
+    while let Some(Decoded::Frame(FrameKind::Names, body)) = decoder.next(&mut rest).unwrap() {
         if builder.handle_frame(body).unwrap() {
             assert!(rest.is_empty());
             return builder.build();

@@ -8,7 +8,7 @@ use crate::error::{Abort, SessionError, Violation};
 use crate::failure::{FailCode, Failure};
 use crate::field::{Fields, Malformed};
 use crate::frame_kind::{FrameKind, MAX_BLOCK};
-use crate::framing::{Decoder, Piece, decode_whole};
+use crate::framing::{Decoded, Decoder, decode_whole};
 use crate::handshake::{Accept, INITIAL_CREDIT, Open};
 use crate::integrity::Digest;
 use crate::outbox::Outbox;
@@ -230,8 +230,8 @@ impl FileClient {
         while !self.is_over() {
             let handled = match self.decoder.next(&mut rest) {
                 Ok(None) => break,
-                Ok(Some(Piece::Data(_))) => Err(Violation::OutOfPlace(FrameKind::Data).into()),
-                Ok(Some(Piece::Frame(kind, body))) => self.state.on_frame(kind, body),
+                Ok(Some(Decoded::Data(_))) => Err(Violation::OutOfPlace(FrameKind::Data).into()),
+                Ok(Some(Decoded::Frame(kind, body))) => self.state.on_frame(kind, body),
                 Err(violation) => Err(violation.into()),
             };
             handled.map_err(|error| self.state.fail(error))?;

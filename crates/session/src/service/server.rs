@@ -11,7 +11,7 @@ use crate::error::{Abort, SessionError, Violation};
 use crate::failure::{FailCode, Failure};
 use crate::field::{Fields, Malformed};
 use crate::frame_kind::FrameKind;
-use crate::framing::{Decoder, Piece, decode_whole};
+use crate::framing::{Decoded, Decoder, decode_whole};
 use crate::handshake::{Accept, Open};
 use crate::integrity::Digest;
 use crate::outbox::Outbox;
@@ -112,8 +112,8 @@ impl<F: Files> FileServer<F> {
         while !self.is_over() {
             let handled = match self.decoder.next(&mut rest) {
                 Ok(None) => break,
-                Ok(Some(Piece::Data(_))) => Err(Violation::OutOfPlace(FrameKind::Data).into()),
-                Ok(Some(Piece::Frame(kind, body))) => self.state.on_frame(&mut self.files, kind, body),
+                Ok(Some(Decoded::Data(_))) => Err(Violation::OutOfPlace(FrameKind::Data).into()),
+                Ok(Some(Decoded::Frame(kind, body))) => self.state.on_frame(&mut self.files, kind, body),
                 Err(violation) => Err(violation.into()),
             };
             handled.map_err(|error| self.state.fail(error))?;

@@ -158,11 +158,11 @@ struct Damage {
 impl Damage {
     fn pass(&mut self, mut bytes: &[u8]) -> Vec<u8> {
         use crate::frame_kind::FrameKind;
-        use crate::framing::{Piece, put_frame};
+        use crate::framing::{Decoded, put_frame};
         let mut out = Vec::new();
-        while let Some(piece) = self.decoder.next(&mut bytes).expect("ours") {
-            match piece {
-                Piece::Data(data) => {
+        while let Some(decoded) = self.decoder.next(&mut bytes).expect("ours") {
+            match decoded {
+                Decoded::Data(data) => {
                     let mut data = data.to_vec();
                     for (offset, times) in &mut self.left {
                         if (self.offset..self.offset + data.len() as u64).contains(offset) && *times > 0 {
@@ -173,7 +173,7 @@ impl Damage {
                     self.offset += data.len() as u64;
                     put_frame(&mut out, FrameKind::Data, |out| out.extend_from_slice(&data));
                 }
-                Piece::Frame(kind, body) => {
+                Decoded::Frame(kind, body) => {
                     match kind {
                         FrameKind::Content => self.offset = 0,
                         FrameKind::Seek => {
