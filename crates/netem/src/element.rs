@@ -4,7 +4,7 @@ use farhaul_units::Instant;
 
 pub(crate) use crate::counters::Counters;
 
-/// A piece of a path.
+/// A part of a path.
 ///
 /// The contract between an element and its driver:
 ///

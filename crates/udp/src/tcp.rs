@@ -1,4 +1,4 @@
-//! One TCP connection that never blocks, for control channels: bytes in pieces, and the order of its end.
+//! One TCP connection that never blocks, for control channels: bytes in blocks, and the order of its end.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use crate::wait::Interest;
 
 /// Most bytes of one read or write. The kernel copies them in a few microseconds, so a channel does not delay datagrams.
-pub const PIECE: usize = 16 << 10;
+pub const BLOCK: usize = 16 << 10;
 
 /// Memory that a channel keeps when the kernel has taken everything.
 const KEPT: usize = 64 << 10;
@@ -144,7 +144,7 @@ impl TcpChannel {
         }
     }
 
-    /// Sends a first piece of `bytes`, and keeps the others for [`send_rest`](Self::send_rest).
+    /// Sends a first block of `bytes`, and keeps the others for [`send_rest`](Self::send_rest).
     pub fn send(&mut self, bytes: &[u8]) -> Sent {
         let taken = if self.rest.is_empty() { self.write(bytes) } else { 0 };
         if self.sending != Sending::Broken {
@@ -153,7 +153,7 @@ impl TcpChannel {
         self.sent(taken)
     }
 
-    /// Sends a piece of the rest.
+    /// Sends a block of the rest.
     pub fn send_rest(&mut self) -> Sent {
         let rest = std::mem::take(&mut self.rest);
         let taken = self.write(rest.left());
@@ -167,7 +167,7 @@ impl TcpChannel {
         !self.rest.is_empty()
     }
 
-    /// Moves a piece of the received bytes to `out`, which must have room.
+    /// Moves a block of the received bytes to `out`, which must have room.
     pub fn receive(&mut self, out: &mut [u8]) -> Received {
         if self.receiving == Receiving::Ended {
             return Received::Nothing;
@@ -248,12 +248,12 @@ impl TcpChannel {
         }
     }
 
-    /// Hands a piece to the kernel. Returns the number of bytes that it took.
+    /// Hands a block to the kernel. Returns the number of bytes that it took.
     fn write(&mut self, bytes: &[u8]) -> usize {
         if bytes.is_empty() || !matches!(self.sending, Sending::Open | Sending::Finishing) {
             return 0;
         }
-        match self.stream.write(&bytes[..bytes.len().min(PIECE)]) {
+        match self.stream.write(&bytes[..bytes.len().min(BLOCK)]) {
             Ok(taken) => taken,
             Err(error) if is_temporary(&error) => 0,
             Err(_) => {
@@ -272,7 +272,7 @@ impl TcpChannel {
                 Sent::Broken
             }
             _ if self.rest.is_empty() => Sent::All,
-            _ if taken == PIECE => Sent::Part,
+            _ if taken == BLOCK => Sent::Part,
             _ => Sent::Blocked,
         }
     }

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::udt4::{
-    Ack, Control, DropRequest, Handshake, Largest, LossList, MessageField, Packet, Path, Piece, Position, Receipt,
+    Ack, Control, DropRequest, Fragment, Handshake, Largest, LossList, MessageField, Packet, Path, Position, Receipt,
 };
 
 /// Number of ranges of a loss list printed before it is truncated.
@@ -114,8 +114,8 @@ impl fmt::Display for Path<'_> {
         match self {
             Self::Probe { number, padding } => write!(f, "path-probe number={number:#010x} padding={padding}"),
             Self::Reply { number, arrived } => write!(f, "path-reply number={number:#010x} arrived={arrived}"),
-            Self::Piece(piece) => {
-                let Piece { seq, index, count, bytes, .. } = piece;
+            Self::Fragment(fragment) => {
+                let Fragment { seq, index, count, bytes, .. } = fragment;
                 write!(f, "path-piece seq={seq} {index}/{count} {} bytes", bytes.len())
             }
             Self::Other { kind } => write!(f, "path-{kind}"),

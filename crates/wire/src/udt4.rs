@@ -30,7 +30,7 @@ pub use drop_request::DropRequest;
 pub use handshake::{Handshake, Largest, Request, SocketType};
 pub use header::{HEADER_LEN, SocketId, Timestamp, destination, is_control};
 pub use loss_list::{LossList, encode_losses};
-pub use path::{MAX_PIECES, PIECE_HEAD, Path, Piece};
+pub use path::{FRAGMENT_HEAD, Fragment, MAX_FRAGMENTS, Path};
 pub use receipt::Receipt;
 
 /// Any packet of UDT4, borrowing its payload from the datagram.

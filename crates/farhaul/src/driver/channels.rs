@@ -3,7 +3,7 @@
 //! The driver thread owns the sockets. In each of its rounds it serves them in three steps:
 //!
 //! ```text
-//!   gather    without the lock   accept, connect, read and write a few pieces   ──▶ news
+//!   gather    without the lock   accept, connect, read and write a few blocks   ──▶ news
 //!   hand_in   under the lock     news                                           ──▶ transport
 //!   perform   without the lock   requests of the transport, from the queue     ──▶ sockets
 //! ```
@@ -18,7 +18,7 @@
 //! | tokens, connections and their channels | `table.rs` |
 //! | time limits of silent and ending channels | `limits.rs` |
 //!
-//! **Hostile peers.** One round moves at most [`PIECES`] pieces, whichever channels they belong to, so channels cannot
+//! **Hostile peers.** One round moves a block each way for at most [`CHANNELS_PER_ROUND`] channels, so channels cannot
 //! delay datagrams. Channels with work are served round robin. A peer that opens channels and says nothing loses the oldest when the
 //! endpoint is full. The [caller of a channel](farhaul_proto::Channels) must therefore speak first.
 
@@ -38,7 +38,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use farhaul_proto::{ChannelEnd, Channels, ConnectionId};
-use farhaul_udp::tcp::{PIECE, Received, Sent, TcpChannel};
+use farhaul_udp::tcp::{BLOCK, Received, Sent, TcpChannel};
 use farhaul_udp::{Ready, Waiter};
 use farhaul_units::Instant;
 use socket2::Socket;
@@ -53,8 +53,8 @@ use self::request_queue::{Outbox, Request};
 pub(super) use self::table::SOCKET;
 use self::table::{Channel, DOOR, Key, Table};
 
-/// Channels served in a round, each with a piece in each direction. Together that is 30 µs of copying.
-const PIECES: usize = 8;
+/// Channels served in a round, each with a block in each direction. Together that is 30 µs of copying.
+const CHANNELS_PER_ROUND: usize = 8;
 
 /// Channels accepted in a round, at a few microseconds each.
 const ACCEPTS: usize = 16;
@@ -121,7 +121,7 @@ impl ChannelSockets {
             other_clients: None,
             work: VecDeque::new(),
             news: Vec::new(),
-            arrived: vec![0; PIECES * PIECE].into(),
+            arrived: vec![0; CHANNELS_PER_ROUND * BLOCK].into(),
             arrived_len: 0,
             requests: Outbox::default(),
             undelivered: false,
@@ -154,7 +154,7 @@ impl ChannelSockets {
         self.limits.deadline().into_iter().chain(self.acceptor.deadline()).min()
     }
 
-    /// Accepts, and moves a few pieces. Needs no lock.
+    /// Accepts, and moves a few blocks. Needs no lock.
     pub(super) fn gather(&mut self, waiter: &Waiter) {
         for _ in 0..ACCEPTS {
             let Some((stream, from)) = self.acceptor.accept() else { break };
@@ -169,7 +169,7 @@ impl ChannelSockets {
                 self.news.push(if is_sorted { News::Accepted(key, from) } else { News::Unsorted(key) });
             }
         }
-        for _ in 0..PIECES {
+        for _ in 0..CHANNELS_PER_ROUND {
             let Some(key) = self.work.pop_front() else { break };
             self.serve(key, waiter);
         }
@@ -307,7 +307,7 @@ impl ChannelSockets {
         true
     }
 
-    /// Moves a piece in each direction, where the kernel is ready.
+    /// Moves a block in each direction, where the kernel is ready.
     fn serve(&mut self, key: Key, waiter: &Waiter) {
         let Some(channel) = self.table.get(key) else { return };
         channel.queued = false;
@@ -379,10 +379,10 @@ impl ChannelSockets {
     fn read(&mut self, key: Key) {
         let Some(channel) = self.table.get(key) else { return };
         let start = self.arrived_len;
-        let received = channel.tcp.receive(&mut self.arrived[start..start + PIECE]);
+        let received = channel.tcp.receive(&mut self.arrived[start..start + BLOCK]);
         match (received, channel.id) {
             (Received::Bytes(len), id) => {
-                channel.readable = len == PIECE;
+                channel.readable = len == BLOCK;
                 // Nobody wants the others: the channel is finished.
                 if let Some(id) = id {
                     self.limits.hear(key, channel);

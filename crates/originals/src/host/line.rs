@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use farhaul_proto::ChannelEnd;
-use farhaul_udp::tcp::{PIECE, Received, Sent, TcpChannel};
+use farhaul_udp::tcp::{BLOCK, Received, Sent, TcpChannel};
 use farhaul_udp::{Clock, Interest, Options, RecvBatch, SendStatus, Timeline, Token, UdpSocket, Waiter, Waker};
 use farhaul_units::Instant;
 
@@ -38,7 +38,7 @@ pub(super) struct Line {
     timeline: Timeline,
     /// When the next call is due at the latest.
     due: Option<Instant>,
-    piece: Box<[u8]>,
+    block: Box<[u8]>,
     batch: RecvBatch,
     /// Datagrams that the kernel did not take, with their length.
     blocked: Option<(usize, Vec<u8>)>,
@@ -100,7 +100,7 @@ impl Line {
             clock: Clock::start(),
             timeline: Timeline::default(),
             due: None,
-            piece: vec![0; PIECE].into_boxed_slice(),
+            block: vec![0; BLOCK].into_boxed_slice(),
             batch: RecvBatch::new(TRAINS),
             blocked: None,
             is_idle: Arc::default(),
@@ -161,7 +161,7 @@ impl Line {
 
     // ---- the channel ----
 
-    /// Hands received pieces to `take`, and returns the end of the channel if it came. Reads nothing while bytes for the
+    /// Hands received blocks to `take`, and returns the end of the channel if it came. Reads nothing while bytes for the
     /// peer wait: a peer that asks and does not read must not fill this side's memory.
     pub(super) fn receive(
         &mut self,
@@ -170,8 +170,8 @@ impl Line {
         if self.channel.peer_ended() || self.channel.has_rest() {
             return Ok(None);
         }
-        match self.channel.receive(&mut self.piece) {
-            Received::Bytes(length) => take(&self.piece[..length]).map(|()| None),
+        match self.channel.receive(&mut self.block) {
+            Received::Bytes(length) => take(&self.block[..length]).map(|()| None),
             Received::Nothing => Ok(None),
             Received::Finished => Ok(Some(ChannelEnd::Finished)),
             Received::Failed => Ok(Some(ChannelEnd::Failed)),

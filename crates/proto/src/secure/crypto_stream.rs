@@ -4,8 +4,8 @@ use farhaul_wire::secure::Frame;
 
 /// Most bytes of one direction and epoch. A chain of raw keys and a post-quantum exchange need less than 4 KiB.
 const MOST: usize = 16 << 10;
-/// Pieces that may wait behind a gap.
-const MOST_PIECES: usize = 32;
+/// Segments that may wait behind a gap.
+const MOST_SEGMENTS: usize = 32;
 
 /// Both directions.
 #[derive(Debug, Default)]
@@ -18,8 +18,8 @@ pub struct CryptoStream {
     next: usize,
     /// Bytes that the peer has written, without a gap.
     received: usize,
-    /// Pieces behind a gap, in the order of their offsets.
-    pieces: Vec<(usize, Vec<u8>)>,
+    /// Segments behind a gap, in the order of their offsets.
+    segments: Vec<(usize, Vec<u8>)>,
 }
 
 /// The peer has written more than any handshake needs.
@@ -44,7 +44,7 @@ impl CryptoStream {
         self.confirmed < self.written.len()
     }
 
-    /// The next piece, of at most `room` bytes with its frame. It counts as sent.
+    /// The next segment, of at most `room` bytes with its frame. It counts as sent.
     pub fn take(&mut self, room: usize) -> Option<Frame<'_>> {
         let room = room.checked_sub(Frame::CRYPTO_OVERHEAD).filter(|&room| room > 0)?;
         if !self.has_unsent() {
@@ -77,7 +77,7 @@ impl CryptoStream {
 
     // ---- what the peer writes ----
 
-    /// A piece arrived. Appends to `out` what can be read in order.
+    /// A segment arrived. Appends to `out` what can be read in order.
     ///
     /// # Errors
     /// The stream is longer than any handshake.
@@ -93,26 +93,27 @@ impl CryptoStream {
         }
         out.extend_from_slice(&bytes[self.received - offset..]);
         self.received = end;
-        while let Some((offset, piece)) = self.pieces.first() {
+        while let Some((offset, segment)) = self.segments.first() {
             if *offset > self.received {
                 break;
             }
-            if let Some(rest) = piece.get(self.received - offset..) {
+            if let Some(rest) = segment.get(self.received - offset..) {
                 out.extend_from_slice(rest);
                 self.received += rest.len();
             }
-            self.pieces.remove(0);
+            self.segments.remove(0);
         }
         Ok(())
     }
 
-    /// Keeps a piece behind a gap. If too many wait, it is dropped, and the peer sends it again.
+    /// Keeps a segment behind a gap. If too many wait, it is dropped, and the peer sends it again.
     fn keep(&mut self, offset: usize, bytes: &[u8]) {
-        let at = self.pieces.partition_point(|(begin, piece)| (*begin, piece.len()) < (offset, bytes.len()));
-        let known = self.pieces.get(at).is_some_and(|(begin, piece)| *begin == offset && piece.len() == bytes.len());
-        let kept: usize = self.pieces.iter().map(|(_, piece)| piece.len()).sum();
-        if !known && self.pieces.len() < MOST_PIECES && kept + bytes.len() <= MOST {
-            self.pieces.insert(at, (offset, bytes.to_vec()));
+        let at = self.segments.partition_point(|(begin, segment)| (*begin, segment.len()) < (offset, bytes.len()));
+        let known =
+            self.segments.get(at).is_some_and(|(begin, segment)| *begin == offset && segment.len() == bytes.len());
+        let kept: usize = self.segments.iter().map(|(_, segment)| segment.len()).sum();
+        if !known && self.segments.len() < MOST_SEGMENTS && kept + bytes.len() <= MOST {
+            self.segments.insert(at, (offset, bytes.to_vec()));
         }
     }
 
@@ -157,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_in_any_order_give_the_stream(
+        fn segments_in_any_order_give_the_stream(
             cuts in proptest::collection::vec((0..900_usize, 1..300_usize), 0..60),
             length in 1..900_usize,
         ) {

@@ -29,7 +29,7 @@ use crate::stats::Stats;
 use crate::transport::{AddressPair, Batch, Protection, earliest};
 
 /// Bytes of the stream that are read at once.
-const PIECE: usize = 16 << 10;
+const BLOCK: usize = 16 << 10;
 
 /// A connection and its carrier.
 pub struct Encapsulated {
@@ -139,14 +139,14 @@ impl Encapsulated {
         if self.carrier.connection.readable() == 0 {
             return Effect::GoOn;
         }
-        let mut piece = [0; PIECE];
+        let mut block = [0; BLOCK];
         loop {
-            let length = self.carrier.connection.read(setup.now, &mut piece);
+            let length = self.carrier.connection.read(setup.now, &mut block);
             if length == 0 {
                 return Effect::GoOn;
             }
             if self.has_channel && !self.is_closed {
-                let effect = self.inner.on_channel(&piece[..length], setup.again());
+                let effect = self.inner.on_channel(&block[..length], setup.again());
                 if effect != Effect::GoOn {
                     return effect;
                 }

@@ -225,7 +225,7 @@ impl Exchange {
                     if level.stream.receive(offset, bytes, &mut heard).is_err() {
                         return self.fail(CloseCode::Violation, "its handshake is too long".into(), "too long");
                     }
-                    // The peer sends again what it assumes lost, or a piece before it is missing.
+                    // The peer sends again what it assumes lost, or a segment before it is missing.
                     let moved = level.stream.received() > before;
                     self.confirm |= !moved;
                 }

@@ -1,14 +1,14 @@
 //! Data arrival: stores packets, finds gaps, measures, and sizes the window.
 
+mod fragments;
 mod full_size;
-mod pieces;
 
 use farhaul_cc::{Control, DataPacket};
 use farhaul_units::{Instant, SeqNo};
-use farhaul_wire::udt4::{Ack, DataHeader, DropRequest, Piece, Receipt, SocketId, Timestamp};
+use farhaul_wire::udt4::{Ack, DataHeader, DropRequest, Fragment, Receipt, SocketId, Timestamp};
 
+use self::fragments::Fragments;
 use self::full_size::FullSize;
-use self::pieces::Pieces;
 use super::ack::{Acks, Decision, Facts};
 use super::nak::Naks;
 use super::receipts::Receipts;
@@ -37,7 +37,7 @@ pub(crate) struct Receiver {
     arrival: ArrivalRate,
     capacity: Capacity,
     full: FullSize,
-    pieces: Pieces,
+    fragments: Fragments,
     sizes: Sizes,
     round: Round,
     /// New packets, without duplicates.
@@ -92,7 +92,7 @@ impl Receiver {
             arrival: ArrivalRate::default(),
             capacity: Capacity::new(sizes.receipts),
             full: FullSize::new(sizes.full, sizes.largest.is_some()),
-            pieces: Pieces::default(),
+            fragments: Fragments::default(),
             sizes,
             round: Round { since: now, stored: 0, reader: first, reads: false },
             stored: 0,
@@ -154,15 +154,16 @@ impl Receiver {
         }
     }
 
-    /// A piece of a data packet arrived. With the last one, the packet has.
-    pub(crate) fn on_piece(&mut self, piece: &Piece<'_>, timestamp: Timestamp, now: Instant, rtt: &Rtt) {
-        if !self.buffer.wants(piece.seq) || usize::from(piece.total) > self.buffer.limit() {
+    /// A fragment of a data packet arrived. With the last one, the packet has.
+    pub(crate) fn on_fragment(&mut self, fragment: &Fragment<'_>, timestamp: Timestamp, now: Instant, rtt: &Rtt) {
+        if !self.buffer.wants(fragment.seq) || usize::from(fragment.total) > self.buffer.limit() {
             return self.acks.on_useless(now);
         }
-        if let Some(payload) = self.pieces.on_piece(piece) {
-            let header = DataHeader { seq: piece.seq, field: piece.field, timestamp, destination: SocketId::NONE };
+        if let Some(payload) = self.fragments.on_fragment(fragment) {
+            let header =
+                DataHeader { seq: fragment.seq, field: fragment.field, timestamp, destination: SocketId::NONE };
             self.on_data(&header, &payload, now, rtt);
-            self.pieces.give_back(payload);
+            self.fragments.give_back(payload);
         }
     }
 
@@ -313,7 +314,7 @@ impl Receiver {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.buffer.memory() + self.pieces.memory() + self.acks.memory() + self.naks.memory()
+        self.buffer.memory() + self.fragments.memory() + self.acks.memory() + self.naks.memory()
     }
 
     fn facts(&self, rtt: &Rtt) -> Facts {

@@ -27,11 +27,11 @@ mod kind {
 /// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// A piece of the TLS handshake of this packet's epoch.
+    /// A segment of the TLS handshake of this packet's epoch.
     Crypto {
-        /// Where the piece stands in the stream of the epoch, bytes.
+        /// Where the segment stands in the stream of the epoch, bytes.
         offset: u32,
-        /// The piece.
+        /// The segment.
         bytes: &'a [u8],
     },
     /// The sender has all TLS bytes of this epoch before the offset, so they need not be sent again.
@@ -93,10 +93,10 @@ pub(super) fn short(reason: &str) -> &str {
 }
 
 impl<'a> Frame<'a> {
-    /// Bytes of a [`Frame::Crypto`] beside its piece.
+    /// Bytes of a [`Frame::Crypto`] beside its segment.
     pub const CRYPTO_OVERHEAD: usize = 7;
 
-    /// Appends its bytes. Pieces longer than 65 535 bytes, tokens and reasons beyond their limits are cut.
+    /// Appends its bytes. Segments longer than 65 535 bytes, tokens and reasons beyond their limits are cut.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match *self {
             Self::Crypto { offset, bytes } => {

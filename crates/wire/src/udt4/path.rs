@@ -5,9 +5,9 @@
 //! | --- | --- | --- |
 //! | 1 probe | a random number | padding |
 //! | 2 reply | the same number | bytes of the probe's datagram that arrived (32 bits) |
-//! | 3 piece | sequence number of the data packet | its word 1 (32 bits), its payload length (16), index and count of pieces (8 each), bytes |
+//! | 3 fragment | sequence number of the data packet | its word 1 (32 bits), its payload length (16), index and count of fragments (8 each), bytes |
 //!
-//! A data packet that was numbered before the path became narrow travels in pieces. All but the last have the same length.
+//! A data packet that was numbered before the path became narrow travels in fragments. All but the last have the same length.
 
 use farhaul_units::SeqNo;
 
@@ -16,15 +16,15 @@ use super::header::{ADDITIONAL, HEADER_LEN};
 use crate::DecodeError;
 use crate::field::{read_seq, read_words};
 
-/// Bytes in front of a piece's part of the payload.
-pub const PIECE_HEAD: usize = HEADER_LEN + 8;
-/// Most pieces of a packet: those of one train.
-pub const MAX_PIECES: usize = 64;
+/// Bytes in front of a fragment's part of the payload.
+pub const FRAGMENT_HEAD: usize = HEADER_LEN + 8;
+/// Most fragments of a packet: those of one train.
+pub const MAX_FRAGMENTS: usize = 64;
 
 mod kind {
     pub(super) const PROBE: u16 = 1;
     pub(super) const REPLY: u16 = 2;
-    pub(super) const PIECE: u16 = 3;
+    pub(super) const FRAGMENT: u16 = 3;
 }
 
 /// A packet of path MTU discovery.
@@ -45,7 +45,7 @@ pub enum Path<'a> {
         arrived: u32,
     },
     /// A part of a data packet.
-    Piece(Piece<'a>),
+    Fragment(Fragment<'a>),
     /// A kind of later versions.
     Other {
         /// The kind.
@@ -55,16 +55,16 @@ pub enum Path<'a> {
 
 /// A part of a data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece<'a> {
+pub struct Fragment<'a> {
     /// The number of the packet.
     pub seq: SeqNo,
     /// Its message field.
     pub field: MessageField,
     /// Bytes of its payload.
     pub total: u16,
-    /// Which piece this is, from zero.
+    /// Which fragment this is, from zero.
     pub index: u8,
-    /// How many there are, at most [`MAX_PIECES`].
+    /// How many there are, at most [`MAX_FRAGMENTS`].
     pub count: u8,
     /// This part of the payload; never empty.
     pub bytes: &'a [u8],
@@ -78,7 +78,7 @@ impl<'a> Path<'a> {
                 let [arrived] = read_words("reply", body, "4")?;
                 Self::Reply { number: additional, arrived }
             }
-            kind::PIECE => Self::Piece(Piece::decode(additional, body)?),
+            kind::FRAGMENT => Self::Fragment(Fragment::decode(additional, body)?),
             kind => Self::Other { kind },
         })
     }
@@ -88,7 +88,7 @@ impl<'a> Path<'a> {
         match self {
             Self::Probe { number, .. } => (kind::PROBE, *number),
             Self::Reply { number, .. } => (kind::REPLY, *number),
-            Self::Piece(piece) => (kind::PIECE, piece.seq.value()),
+            Self::Fragment(fragment) => (kind::FRAGMENT, fragment.seq.value()),
             Self::Other { kind } => (*kind, 0),
         }
     }
@@ -97,23 +97,23 @@ impl<'a> Path<'a> {
         match self {
             Self::Probe { padding, .. } => out.resize(out.len() + padding, 0),
             Self::Reply { arrived, .. } => out.extend_from_slice(&arrived.to_be_bytes()),
-            Self::Piece(piece) => {
-                out.extend_from_slice(&piece.field.to_word().to_be_bytes());
-                out.extend_from_slice(&piece.total.to_be_bytes());
-                out.extend_from_slice(&[piece.index, piece.count]);
-                out.extend_from_slice(piece.bytes);
+            Self::Fragment(fragment) => {
+                out.extend_from_slice(&fragment.field.to_word().to_be_bytes());
+                out.extend_from_slice(&fragment.total.to_be_bytes());
+                out.extend_from_slice(&[fragment.index, fragment.count]);
+                out.extend_from_slice(fragment.bytes);
             }
             Self::Other { .. } => {}
         }
     }
 }
 
-impl<'a> Piece<'a> {
+impl<'a> Fragment<'a> {
     fn decode(additional: u32, body: &'a [u8]) -> Result<Self, DecodeError> {
         let wrong = || DecodeError::BodyLength { packet: "piece", length: body.len(), legal: "9 or more" };
         let (&[a, b, c, d, high, low, index, count], bytes) = body.split_first_chunk().ok_or_else(wrong)?;
         let total = u16::from_be_bytes([high, low]);
-        if bytes.is_empty() || bytes.len() > total.into() || index >= count || usize::from(count) > MAX_PIECES {
+        if bytes.is_empty() || bytes.len() > total.into() || index >= count || usize::from(count) > MAX_FRAGMENTS {
             return Err(wrong());
         }
         let field = MessageField::from_word(u32::from_be_bytes([a, b, c, d]));
@@ -141,9 +141,9 @@ mod tests {
         out
     }
 
-    fn piece(index: u8, count: u8, total: u16, bytes: &[u8]) -> Piece<'_> {
+    fn fragment(index: u8, count: u8, total: u16, bytes: &[u8]) -> Fragment<'_> {
         let field = MessageField { position: Position::Only, in_order: false, message: MsgNo::FIRST };
-        Piece { seq: SeqNo::new(77), field, total, index, count, bytes }
+        Fragment { seq: SeqNo::new(77), field, total, index, count, bytes }
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         let kinds = [
             Path::Probe { number: 0xDEAD_BEEF, padding: 1_456 },
             Path::Reply { number: 5, arrived: 8_972 },
-            Path::Piece(piece(1, 3, 25, &[1; 10])),
+            Path::Fragment(fragment(1, 3, 25, &[1; 10])),
             Path::Other { kind: 9 },
         ];
         for path in kinds {
@@ -160,24 +160,27 @@ mod tests {
             assert_eq!(decoded, (Timestamp::new(9), SocketId::new(7), Control::Path(path)));
         }
         assert_eq!(encoded(kinds[0]).len(), 16 + 1_456);
-        assert_eq!(encoded(kinds[2]).len(), PIECE_HEAD + 10);
+        assert_eq!(encoded(kinds[2]).len(), FRAGMENT_HEAD + 10);
         assert_eq!(encoded(kinds[1])[..8], [0xC6, 0x50, 0, 2, 0, 0, 0, 5]);
     }
 
     #[test]
-    fn a_piece_knows_its_place() {
-        assert_eq!(piece(0, 3, 25, &[1; 10]).offset(), Some(0));
-        assert_eq!(piece(1, 3, 25, &[1; 10]).offset(), Some(10));
-        assert_eq!(piece(2, 3, 25, &[1; 5]).offset(), Some(20));
-        assert_eq!(piece(2, 4, 25, &[1; 10]).offset(), None);
+    fn a_fragment_knows_its_place() {
+        assert_eq!(fragment(0, 3, 25, &[1; 10]).offset(), Some(0));
+        assert_eq!(fragment(1, 3, 25, &[1; 10]).offset(), Some(10));
+        assert_eq!(fragment(2, 3, 25, &[1; 5]).offset(), Some(20));
+        assert_eq!(fragment(2, 4, 25, &[1; 10]).offset(), None);
     }
 
     #[test]
-    fn impossible_pieces_are_refused() {
-        for piece in
-            [piece(3, 3, 25, &[1; 10]), piece(0, 65, 25, &[1; 10]), piece(0, 3, 9, &[1; 10]), piece(0, 3, 9, &[])]
-        {
-            assert!(Control::decode(&encoded(Path::Piece(piece))).is_err(), "{piece:?}");
+    fn impossible_fragments_are_refused() {
+        for fragment in [
+            fragment(3, 3, 25, &[1; 10]),
+            fragment(0, 65, 25, &[1; 10]),
+            fragment(0, 3, 9, &[1; 10]),
+            fragment(0, 3, 9, &[]),
+        ] {
+            assert!(Control::decode(&encoded(Path::Fragment(fragment))).is_err(), "{fragment:?}");
         }
     }
 }

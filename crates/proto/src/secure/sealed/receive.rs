@@ -153,7 +153,7 @@ impl Sealed {
         }
         let Some(packet) = inner::restore(datagram) else { return Effect::Invalid };
         if streams && !is_receipt(packet) {
-            // Pieces of data packets must compare with whole ones. The stamp of a receipt is a time.
+            // Fragments of data packets must compare with whole ones. The stamp of a receipt is a time.
             DataHeader::set_timestamp(packet, Timestamp::new(order));
         }
         self.udt.on_packet(packet, now)

@@ -95,11 +95,11 @@ impl UdtConnection {
                 let change = discovery.mtu.on_reply(number, arrived, now, wait);
                 self.change_size(change, now);
             }
-            Path::Piece(piece) => {
-                if let Err(effect) = self.admit(piece.seq, false) {
+            Path::Fragment(fragment) => {
+                if let Err(effect) = self.admit(fragment.seq, false) {
                     return effect;
                 }
-                self.receiver.on_piece(&piece, sent, now, &self.rtt);
+                self.receiver.on_fragment(&fragment, sent, now, &self.rtt);
                 self.note_sign_of_life(now);
             }
             Path::Other { .. } => {}

@@ -34,7 +34,7 @@ impl Sender {
         (0..packets).map_while(move |index| self.buffer.describe(seq.plus(index)))
     }
 
-    /// The datagrams of a transmission. They count as sent. A packet that the path no longer carries leaves in pieces, in `scratch`.
+    /// The datagrams of a transmission. They count as sent. A packet that the path no longer carries leaves in fragments, in `scratch`.
     pub(crate) fn emit<'a>(
         &'a mut self,
         transmission: Transmission,

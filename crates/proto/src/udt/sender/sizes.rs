@@ -1,7 +1,7 @@
 //! Packets of different sizes in one sender. Controllers count packets of the first size, and all others are converted.
 
 use farhaul_units::{Instant, SeqNo};
-use farhaul_wire::udt4::{Control, DataHeader, HEADER_LEN, PIECE_HEAD, Path, Piece, Timestamp};
+use farhaul_wire::udt4::{Control, DataHeader, FRAGMENT_HEAD, Fragment, HEADER_LEN, Path, Timestamp};
 
 use super::{Sender, Transmission};
 use crate::buffer::{Run, SendBuffer};
@@ -17,7 +17,7 @@ pub(super) struct PacketSizes {
     first: usize,
     /// Largest payload that the path carries; `None` if the size is fixed.
     most: Option<usize>,
-    /// Bytes by which pieces must be smaller than data packets, because packet protection adds more to them.
+    /// Bytes by which fragments must be smaller than data packets, because packet protection adds more to them.
     control_surplus: usize,
     /// Packets sent, counted in those of the first size, less the number of packets sent.
     surplus: f64,
@@ -37,7 +37,7 @@ impl PacketSizes {
         (payload + HEADERS) as f64 / (self.first + HEADERS) as f64
     }
 
-    /// The datagrams of a transmission: a train of packets, or the pieces of one that the path no longer carries.
+    /// The datagrams of a transmission: a train of packets, or the fragments of one that the path no longer carries.
     pub(super) fn run<'a>(
         &mut self,
         buffer: &'a mut SendBuffer,
@@ -53,25 +53,25 @@ impl PacketSizes {
         if !oversized || run.bytes.len() <= HEADER_LEN + most {
             return Some(run);
         }
-        let room = (most + HEADER_LEN).checked_sub(PIECE_HEAD + self.control_surplus).filter(|room| *room > 0)?;
+        let room = (most + HEADER_LEN).checked_sub(FRAGMENT_HEAD + self.control_surplus).filter(|room| *room > 0)?;
         cut(&run, room, scratch)
     }
 }
 
-/// Cuts the one packet of a run into pieces of `room` bytes.
+/// Cuts the one packet of a run into fragments of `room` bytes.
 fn cut<'a>(packet: &Run<'_>, room: usize, scratch: &'a mut Vec<u8>) -> Option<Run<'a>> {
     let (DataHeader { seq, field, timestamp, destination }, payload) = DataHeader::decode(packet.bytes).ok()?;
     let count = u8::try_from(payload.len().div_ceil(room)).ok()?;
     let total = u16::try_from(payload.len()).ok()?;
     for (index, bytes) in (0..).zip(payload.chunks(room)) {
-        let piece = Piece { seq, field, total, index, count, bytes };
-        Control::Path(Path::Piece(piece)).encode(timestamp, destination, scratch);
+        let fragment = Fragment { seq, field, total, index, count, bytes };
+        Control::Path(Path::Fragment(fragment)).encode(timestamp, destination, scratch);
     }
-    Some(Run { bytes: scratch, segment_size: PIECE_HEAD + room, packets: 1 })
+    Some(Run { bytes: scratch, segment_size: FRAGMENT_HEAD + room, packets: 1 })
 }
 
 impl Sender {
-    /// New packets have this size. Larger ones that were written before leave in pieces.
+    /// New packets have this size. Larger ones that were written before leave in fragments.
     pub(crate) fn set_payload_size(&mut self, size: usize) {
         self.sizes.most = Some(size);
         self.buffer.set_payload_size(size);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_written_before_a_fall_leave_in_pieces() {
+    fn packets_written_before_a_fall_leave_in_fragments() {
         let mut sender = Sender::new(SeqNo::new(5), 1_456, SocketId::new(1), 100, 1 << 20, Rng::new(1));
         sender.set_payload_size(8_956);
         let data: Vec<u8> = (0..20_000_u32).map(|byte| byte as u8).collect();
@@ -158,8 +158,8 @@ mod tests {
         assert!(whole.iter().all(|datagram| datagram.len() <= 16 + 1_236));
         whole.sort_by_key(|datagram| datagram[4..8].to_vec());
         for datagram in &whole {
-            let Ok((_, _, Control::Path(Path::Piece(piece)))) = Control::decode(datagram) else { panic!() };
-            got.extend_from_slice(piece.bytes);
+            let Ok((_, _, Control::Path(Path::Fragment(fragment)))) = Control::decode(datagram) else { panic!() };
+            got.extend_from_slice(fragment.bytes);
         }
         assert!(got == data);
         assert_eq!((whole.len(), sender.in_flight()), (8 + 8 + 2, 3));

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use farhaul_wire::udt4::{Control, MessageField, Path, Piece, Position, SocketId, Timestamp, is_control};
+use farhaul_wire::udt4::{Control, Fragment, MessageField, Path, Position, SocketId, Timestamp, is_control};
 
 use super::*;
 
@@ -113,7 +113,10 @@ fn forged_packets_of_discovery_neither_change_the_size_nor_take_memory() {
         deliver(&mut pair, Path::Probe { number, padding: 10 });
         let seq = farhaul_units::SeqNo::new(number.wrapping_mul(0x9E37_79B9) >> 1);
         let field = MessageField { position: Position::Only, in_order: false, message: farhaul_units::MsgNo::FIRST };
-        deliver(&mut pair, Path::Piece(Piece { seq, field, total: 8_000, index: 0, count: 8, bytes: &[0; 1_000] }));
+        deliver(
+            &mut pair,
+            Path::Fragment(Fragment { seq, field, total: 8_000, index: 0, count: 8, bytes: &[0; 1_000] }),
+        );
     }
     assert!(pair.step());
     assert!(pair.sent - sent < 20, "{} replies", pair.sent - sent);

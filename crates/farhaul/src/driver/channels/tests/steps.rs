@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use farhaul_proto::{ConnectionId, ConnectionLost, Streams};
 use farhaul_udp::Waiter;
-use farhaul_udp::tcp::PIECE;
+use farhaul_udp::tcp::BLOCK;
 use farhaul_units::Instant;
 use socket2::SockRef;
 
 use super::phone::Phone;
 use super::{ANY, pattern};
-use crate::driver::channels::{ChannelPort, ChannelSockets, PIECES, RequestQueue};
+use crate::driver::channels::{CHANNELS_PER_ROUND, ChannelPort, ChannelSockets, RequestQueue};
 
 /// Sockets and their transport without threads.
 struct Steps {
@@ -174,7 +174,7 @@ fn a_turn_moves_a_bounded_number_of_bytes_and_serves_all_channels_in_turn() {
     steps.sockets.note(steps.waiter.wait(None).unwrap());
     steps.round();
     let moved = [0, 1].map(|number| arrived(&steps)[number] - before[number]);
-    assert_eq!(moved, [PIECES / 2 * PIECE; 2], "half a round for each");
+    assert_eq!(moved, [CHANNELS_PER_ROUND / 2 * BLOCK; 2], "half a round for each");
 }
 
 #[test]
