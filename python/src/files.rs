@@ -148,7 +148,8 @@ impl RemoteFiles {
         mtime: Option<f64>,
     ) -> PyResult<Bound<'py, AsyncCall>> {
         let files = self.files()?;
-        let options = PutOptions { size, replace, mtime: mtime.map(moment), ..PutOptions::default() };
+        let mut options = PutOptions::default().replace(replace);
+        (options.size, options.mtime) = (size, mtime.map(moment));
         request(py, async move { files.create_async(path, options).await }, |py, writer| {
             Py::new(py, RemoteWriter(OfProcess::new(std::sync::Arc::new(Mutex::new(Some(writer))))))
         })
@@ -164,8 +165,7 @@ impl RemoteFiles {
         replace: bool,
     ) -> PyResult<Bound<'py, AsyncCall>> {
         let files = self.files()?;
-        let size = Some(content.bytes().len() as u64);
-        let options = PutOptions { size, replace, ..PutOptions::default() };
+        let options = PutOptions::default().replace(replace).size(content.bytes().len() as u64);
         let work = async move {
             let mut writer = files.create_async(path, options).await?;
             writer.write_all(content.bytes()).await?;

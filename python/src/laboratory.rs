@@ -222,5 +222,7 @@ fn fault(error: &LabError) -> Error {
         LabError::Controller { failure, .. } => Some(failure.controller.as_str().to_owned()),
         _ => None,
     };
-    Error { controller, ..Error::new(code, error.to_string()) }
+    let mut failure = Error::new(code, error.to_string());
+    failure.controller = controller;
+    failure
 }

@@ -177,7 +177,7 @@ pub unsafe extern "C" fn farhaul_files_put(
     border(error, || {
         // SAFETY: the caller gives texts and the bytes as documented.
         let (path, data) = unsafe { (argument::bytes(path, "path")?, argument::content(data, length)?) };
-        let options = PutOptions { size: Some(length as u64), ..put_options(flags)? };
+        let options = put_options(flags)?.size(length as u64);
         service(files)?.put(path, Cursor::new(data), options)?;
         Ok(())
     })
@@ -205,7 +205,7 @@ fn put_options(flags: u32) -> Result<PutOptions, Fault> {
         return Err(Fault::invalid("`flags` has more than FARHAUL_PUT_…"));
     }
     let (replace, parents) = (flags & FARHAUL_PUT_REPLACE != 0, flags & FARHAUL_PUT_PARENTS != 0);
-    Ok(PutOptions { replace, parents, ..PutOptions::default() })
+    Ok(PutOptions::default().replace(replace).parents(parents))
 }
 
 /// Makes a directory. With `parents`, missing ones on the way as well, and one that exists is no failure.

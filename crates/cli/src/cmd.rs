@@ -40,7 +40,7 @@ use farhaul_transfer::internal::Limit;
 use farhaul_transfer::internal::Trouble;
 use farhaul_transfer::internal::bond::BondedStream;
 use farhaul_transfer::internal::report::{ControlReport, Report};
-use farhaul_transfer::{Environment, Events, Observer, Throttle};
+use farhaul_transfer::{Environment, Observer, Throttle};
 use farhaul_udp::Clock;
 use farhaul_units::{ByteSize, Rate};
 use serde_json::{Map, Value};
@@ -76,12 +76,11 @@ impl Context {
 
     /// What copies and servers share, with this observer of their events.
     pub(crate) fn environment(&self, observer: impl Observer + 'static) -> Environment {
-        Environment {
-            clock: self.clock,
-            cancellation: self.interrupt.cancellation(),
-            events: Events::to(observer),
-            throttle: self.throttle.clone(),
-        }
+        let mut environment = Environment::reporting_to(observer)
+            .with_cancellation(self.interrupt.cancellation())
+            .with_throttle(self.throttle.clone());
+        environment.clock = self.clock;
+        environment
     }
 
     /// The fault of a failed session with `peer`: a signal if one came, otherwise `trouble`.

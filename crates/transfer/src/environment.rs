@@ -12,6 +12,7 @@ use crate::throttle::Throttle;
 
 /// The clock, the cancellation, the throttle, and where events go.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Environment {
     /// Counts time.
     pub clock: Clock,
@@ -27,6 +28,20 @@ impl Environment {
     /// A new one that tells this observer what happens.
     pub fn reporting_to(observer: impl Observer + 'static) -> Self {
         Self { events: Events::to(observer), ..Self::default() }
+    }
+
+    /// The same, which this throttle caps and pauses.
+    #[must_use]
+    pub fn with_throttle(mut self, throttle: Throttle) -> Self {
+        self.throttle = throttle;
+        self
+    }
+
+    /// The same, which this cancellation ends.
+    #[must_use]
+    pub fn with_cancellation(mut self, cancellation: Cancellation) -> Self {
+        self.cancellation = cancellation;
+        self
     }
 
     /// The error of a failed session with `peer`: the reason of a cancellation if there was one, otherwise `trouble`.

@@ -18,6 +18,7 @@ use crate::report::Report;
 /// Options stand between ‹ and ›, by the names that the command has for them: ‹connect-timeout›. A program in another language
 /// [words](crate::text::worded) them as its users write them.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Error {
     /// Its code.
     pub code: Code,

@@ -14,7 +14,9 @@
 //! | [`Location`] | the ends of copies in words |
 //! | [`Settings`], [`Ssh`] | settings of connections, and of ssh |
 //!
-//! The feature `internal` shows more to the command, C and Python. It is unstable.
+//! Settings, options and reports may get further fields. A program takes their defaults, and sets the fields or calls the methods of the
+//! same names. The feature `internal` shows more to the command, C and Python, which also fill in whole settings and reports. It is
+//! unstable.
 #![cfg_attr(
     not(feature = "internal"),
     allow(dead_code, unused_imports, unnameable_types, unreachable_pub, reason = "the command, C and Python use it")
@@ -62,9 +64,14 @@ pub use remote::Ssh;
 pub use report::Report;
 pub use rsh::{Rsh, Streams};
 pub use serve::{DirectoryServer, PlainAccess, PlainRules};
-pub use settings::Settings;
+pub use settings::{SecuritySettings, Settings};
 pub use text::worded;
 pub use throttle::Throttle;
+
+// What a program sets in jobs, settings and options.
+pub use farhaul_bond::Flows;
+pub use farhaul_keys::{HostKeyPolicy, Question};
+pub use farhaul_session::{Kept, Mtime, NameList, NameListBuilder, RelPath, Rules, Shard, Skip, SyncPolicy};
 
 /// The example of the book's page.
 #[cfg(doctest)]

@@ -116,6 +116,7 @@ impl fmt::Display for HostPort {
 
 /// One end of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Location {
     /// A path of this host.
     Local(PathBuf),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Processor time in user mode and in the kernel, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(feature = "internal"), non_exhaustive)]
 pub struct CpuSeconds {
     /// In user mode.
     pub user: f64,

@@ -16,6 +16,7 @@ pub use crate::processor::CpuSeconds;
 
 /// What a session did: a copy, one session of a server, a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(not(feature = "internal"), non_exhaustive)]
 pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     /// Numbers the sessions of a server.
@@ -116,6 +117,7 @@ impl Report {
 
 /// One of several flows that carried the data together.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(not(feature = "internal"), non_exhaustive)]
 pub struct FlowReport {
     /// Bytes of payload: acknowledged ones of a sender, those that arrived at a receiver.
     pub bytes: u64,
@@ -135,6 +137,7 @@ pub struct FlowReport {
 
 /// A stable control stream beside a transfer. Goodput and delays count from its convergence on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(not(feature = "internal"), non_exhaustive)]
 pub struct ControlReport {
     /// The goodput to keep.
     pub target_bps: u64,
@@ -158,6 +161,7 @@ pub struct ControlReport {
 
 /// The other side's figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(not(feature = "internal"), non_exhaustive)]
 pub struct Peer {
     /// Bytes of payload.
     pub bytes: u64,
@@ -181,6 +185,7 @@ pub struct Peer {
 
 /// A summary of round-trip times, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(not(feature = "internal"), non_exhaustive)]
 pub struct RttMicros {
     /// The shortest.
     pub min: u64,

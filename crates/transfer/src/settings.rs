@@ -27,6 +27,7 @@ use crate::throttle::SCAVENGER;
 
 /// Settings of every connection of a copy or a server.
 #[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "internal"), non_exhaustive)]
 pub struct Settings {
     /// The wire protocol with its options.
     pub protocol: Protocol,

@@ -107,7 +107,7 @@ fn lifting(throttle: &Throttle, to: Option<Rate>) -> Environment {
             its.set_rate(to).unwrap();
         }
     });
-    Environment { throttle: throttle.clone(), ..environment }
+    environment.with_throttle(throttle.clone())
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_paused_copy_moves_nothing_until_it_is_resumed_or_cancelled() {
     for pulls in [true, false] {
         let throttle = Throttle::default();
         throttle.pause().unwrap();
-        let environment = Environment { throttle: throttle.clone(), ..Environment::default() };
+        let environment = Environment::default().with_throttle(throttle.clone());
         let done = Arc::new(AtomicBool::new(false));
         thread::scope(|scope| {
             let copying = scope.spawn(|| {
@@ -147,7 +147,7 @@ fn a_paused_copy_moves_nothing_until_it_is_resumed_or_cancelled() {
     let throttle = Throttle::default();
     throttle.pause().unwrap();
     let cancellation = Cancellation::default();
-    let environment = Environment { throttle, cancellation: cancellation.clone(), ..Environment::default() };
+    let environment = Environment::default().with_throttle(throttle).with_cancellation(cancellation.clone());
     thread::scope(|scope| {
         scope.spawn(move || {
             thread::park_timeout(Duration::from_millis(100));

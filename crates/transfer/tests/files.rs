@@ -78,7 +78,7 @@ fn files_of_a_server_are_written_listed_renamed_copied_and_removed() {
     assert_eq!(files.digest("d/deep/f").unwrap(), written);
     let code = |result: Result<_, farhaul_transfer::Error>| result.map(drop).unwrap_err().code;
     assert_eq!(code(files.put("d/deep/f", b"x".as_slice(), PutOptions::default())), Code::AlreadyExists);
-    let replacing = PutOptions { replace: true, size: Some(3), ..PutOptions::default() };
+    let replacing = PutOptions::default().replace(true).size(3);
     files.put("d/deep/f", b"new".as_slice(), replacing).unwrap();
     assert_eq!(code(files.put("d/deep/f", b"four".as_slice(), replacing)), Code::SourceChanged);
     files.rename("d/deep/f", "e/g").unwrap();

@@ -10,6 +10,7 @@ use crate::location::{HostPort, Location, percent};
 
 /// A host whose files can be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RemoteHost {
     /// A running server.
     Server(HostPort),

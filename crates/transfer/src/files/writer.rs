@@ -13,6 +13,7 @@ const BLOCK: usize = 256 << 10;
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PutOptions {
     /// Its size in bytes, if it is known. Another number of bytes fails. Default: unknown.
     pub size: Option<u64>,
@@ -29,6 +30,43 @@ pub struct PutOptions {
 impl Default for PutOptions {
     fn default() -> Self {
         Self { size: None, replace: false, parents: true, mode: 0o666, mtime: None }
+    }
+}
+
+impl PutOptions {
+    /// The same with this size in bytes. Another number of bytes fails.
+    #[must_use]
+    pub const fn size(mut self, bytes: u64) -> Self {
+        self.size = Some(bytes);
+        self
+    }
+
+    /// The same with whether a file of that name is replaced.
+    #[must_use]
+    pub const fn replace(mut self, replace: bool) -> Self {
+        self.replace = replace;
+        self
+    }
+
+    /// The same with whether missing directories are made.
+    #[must_use]
+    pub const fn parents(mut self, parents: bool) -> Self {
+        self.parents = parents;
+        self
+    }
+
+    /// The same with these permission bits of a new file.
+    #[must_use]
+    pub const fn mode(mut self, mode: u32) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// The same with this time of the last change.
+    #[must_use]
+    pub const fn mtime(mut self, time: Mtime) -> Self {
+        self.mtime = Some(time);
+        self
     }
 }
 

@@ -10,6 +10,7 @@ use crate::admission::Rights;
 
 /// What plain clients may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PlainRules {
     /// Their networks.
     pub allow: Vec<Network>,
@@ -19,6 +20,34 @@ pub struct PlainRules {
     pub delete: bool,
     /// Cap of the rate of all of them together.
     pub rate: Rate,
+}
+
+impl PlainRules {
+    /// Clients of these networks only read, with [`PlainClients::MAX_RATE`] together.
+    pub const fn of(allow: Vec<Network>) -> Self {
+        Self { allow, write: false, delete: false, rate: PlainClients::MAX_RATE }
+    }
+
+    /// The same with whether they may write.
+    #[must_use]
+    pub const fn write(mut self, may: bool) -> Self {
+        self.write = may;
+        self
+    }
+
+    /// The same with whether they may delete.
+    #[must_use]
+    pub const fn delete(mut self, may: bool) -> Self {
+        self.delete = may;
+        self
+    }
+
+    /// The same with this cap of the rate of all of them together.
+    #[must_use]
+    pub const fn rate(mut self, rate: Rate) -> Self {
+        self.rate = rate;
+        self
+    }
 }
 
 /// The plain clients of a port, by rules that may change while it is open. Clones share them.

@@ -11,6 +11,7 @@ use crate::event::Events;
 
 /// Settings of the protection of connections.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(not(feature = "internal"), non_exhaustive)]
 pub struct SecuritySettings {
     /// Neither encrypt nor authenticate: everybody on the path may read and change the data.
     pub plain: bool,

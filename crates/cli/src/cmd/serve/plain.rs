@@ -60,17 +60,17 @@ impl Plain {
     /// The file cannot be read, or has a mistake. The section of before applies.
     pub(super) fn reload(&self, endpoint: &Endpoint) -> Result<String, Fault> {
         let rate = self.access.rules().rate;
-        let read = read(&self.file)?.unwrap_or(PlainRules { allow: Vec::new(), write: false, delete: false, rate });
+        let read = read(&self.file)?.unwrap_or(PlainRules::of(Vec::new()).rate(rate));
         let later = if read.rate == rate { "" } else { "; the new rate applies from the next start" };
         let allow = read.allow.clone();
-        self.access.replace(PlainRules { rate, ..read });
+        self.access.replace(read.rate(rate));
         endpoint.admit_plain(allow).map_err(|error| Fault::usage(error.to_string()))?;
         Ok(format!("{}{later}", self.words()))
     }
 
     /// The plain clients in a few words.
     pub(super) fn words(&self) -> String {
-        let PlainRules { allow, write, delete, rate } = self.access.rules();
+        let PlainRules { allow, write, delete, rate, .. } = self.access.rules();
         if allow.is_empty() {
             return "no plain clients".to_owned();
         }
@@ -90,7 +90,7 @@ impl Plain {
 
     /// The section in records.
     pub(super) fn record(&self) -> Json {
-        let PlainRules { allow, write, delete, rate } = self.access.rules();
+        let PlainRules { allow, write, delete, rate, .. } = self.access.rules();
         let allow: Vec<String> = allow.iter().map(Network::to_string).collect();
         serde_json::json!({ "allow": allow, "write": write, "delete": delete, "rate_bps": rate.bits_per_second() })
     }
@@ -120,7 +120,7 @@ fn parse(table: &Table) -> Result<PlainRules, String> {
         }
     }
     let allow = allow.ok_or("it needs the networks of its clients: allow = [\"10.0.0.0/8\"]")?;
-    Ok(PlainRules { allow, write, delete, rate })
+    Ok(PlainRules::of(allow).write(write).delete(delete).rate(rate))
 }
 
 fn network(value: &Value) -> Result<Network, String> {
