@@ -109,8 +109,7 @@ impl CryptoStream {
     /// Keeps a segment behind a gap. If too many wait, it is dropped, and the peer sends it again.
     fn keep(&mut self, offset: usize, bytes: &[u8]) {
         let at = self.segments.partition_point(|(begin, segment)| (*begin, segment.len()) < (offset, bytes.len()));
-        let known =
-            self.segments.get(at).is_some_and(|(begin, segment)| *begin == offset && segment.len() == bytes.len());
+        let known = self.segments.get(at).is_some_and(|(begin, it)| *begin == offset && it.len() == bytes.len());
         let kept: usize = self.segments.iter().map(|(_, segment)| segment.len()).sum();
         if !known && self.segments.len() < MOST_SEGMENTS && kept + bytes.len() <= MOST {
             self.segments.insert(at, (offset, bytes.to_vec()));
