@@ -17,7 +17,8 @@
 //!     └──▶ Application: files, streams and events of the dialogue
 //! ```
 //!
-//! Calls block. A [`Stop`] ends them from another thread, and [`Progress`] shows how far they are: a [`SessionHandle`] has both. A server has one thread for each session, and a bound on
+//! Calls block. A [`Stop`] ends them from another thread, and [`Progress`] shows how far they are: a [`SessionHandle`] has both. A
+//! server has one thread for each session, and a bound on
 //! sessions. Each dialogue documents its ports, its timers, and what a peer can forge.
 //!
 //! **No digest travels.** A file gets its name when every byte of the announced size has come, and UDP's checksum is all

@@ -33,6 +33,7 @@ static PROTOCOLS: &[Entry] = &[
 ];
 
 /// The names of the protocols that the feature `papers` brings.
+#[doc(hidden)]
 pub const PAPERS: &[&str] = &["udt-2004", "rbudp", "tsunami", "sabul", "fobs", "hurricane"];
 
 const UDT: Entry = Entry {

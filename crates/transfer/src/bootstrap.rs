@@ -109,33 +109,18 @@ struct LocalProgram {
 
 impl LocalProgram {
     fn hello(&mut self) -> Result<Hello, Error> {
-        let hello = match self.next() {
-            Some(ToRemote::Hello(hello)) => hello,
+        match self.next() {
+            Some(told) => read_hello(told),
             None if self.frames.is_empty() => {
-                return Err(Error::new(Code::SshFailed, "nothing of the local program came in through ssh")
-                    .remedy("leave StdinNull and -n out of the settings of ssh, and let login shells read nothing"));
+                Err(Error::new(Code::SshFailed, "nothing of the local program came in through ssh")
+                    .remedy("leave StdinNull and -n out of the settings of ssh, and let login shells read nothing"))
             }
-            _ => {
-                return Err(Error::new(Code::Protocol, "the local program speaks another version").remedy(UPDATE));
-            }
-        };
-        if hello.version != VERSION {
-            return Err(Error::new(
-                Code::Protocol,
-                format!(
-                    "farhaul {} there speaks version {VERSION} of copies over SSH, and farhaul {} here version {}",
-                    env!("CARGO_PKG_VERSION"),
-                    escape(hello.program.as_bytes()),
-                    hello.version
-                ),
-            )
-            .remedy(UPDATE));
+            None => Err(another_version()),
         }
-        Ok(hello)
     }
 
     /// The next message; `None` at the end of the SSH connection.
-    fn next(&mut self) -> Option<ToRemote> {
+    fn next(&mut self) -> Option<serde_json::Value> {
         let mut block = vec![0; BLOCK];
         loop {
             match self.frames.next() {
@@ -147,6 +132,30 @@ impl LocalProgram {
             self.frames.extend(&block[..len]).ok()?;
         }
     }
+}
+
+/// The first message of the local program. Its version is read before its task, which may be another one in another version.
+fn read_hello(told: serde_json::Value) -> Result<Hello, Error> {
+    let head = &told["hello"];
+    match head["version"].as_u64() {
+        Some(version) if version != u64::from(VERSION) => Err(Error::new(
+            Code::Protocol,
+            format!(
+                "farhaul {} there speaks version {VERSION} of copies over SSH, and farhaul {} here version {version}",
+                env!("CARGO_PKG_VERSION"),
+                escape(head["program"].as_str().unwrap_or("of another version").as_bytes()),
+            ),
+        )
+        .remedy(UPDATE)),
+        _ => match serde_json::from_value(told) {
+            Ok(ToRemote::Hello(hello)) => Ok(hello),
+            _ => Err(another_version()),
+        },
+    }
+}
+
+fn another_version() -> Error {
+    Error::new(Code::Protocol, "the local program speaks another version").remedy(UPDATE)
 }
 
 fn serve(near: LocalProgram, hello: Hello, host: &dyn Host, environment: &Environment) -> Result<(), Error> {
@@ -356,5 +365,26 @@ impl OneCopy<'_> {
             }
             Err(missing) => self.hosting.send(caller, begun, missing, Holding::default()).1,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_local_program_of_another_version_is_told_both_whatever_its_task() {
+        for task in [json!({"receive": {"target": "t", "is_directory": true, "wanted": {}}}), json!("later")] {
+            let told = json!({"hello": {"version": 5, "program": "0.0.9", "task": task}});
+            let message = read_hello(told).unwrap_err().to_string();
+            assert!(message.contains("version 6") && message.contains("farhaul 0.0.9 here version 5"), "{message}");
+        }
+        let told =
+            json!({"hello": {"version": VERSION, "program": "0.1.0", "task": {"send": {"paths": [], "only": []}}}});
+        assert_eq!(read_hello(told).unwrap_err().code, Code::Protocol, "a field that nobody knows");
+        let told = json!({"hello": {"version": VERSION, "program": "0.1.0", "task": {"send": {"paths": ["a"]}}}});
+        assert!(read_hello(told).is_ok());
     }
 }

@@ -255,7 +255,7 @@ impl CopyJob {
     /// Whether it has one source alone, which is no directory as far as it knows.
     pub fn is_of_one_file(&self) -> bool {
         match &self.plan {
-            Plan::Pull(plan) => !self.recursive && !self.has_names && plan.asked.names().len() == 1,
+            Plan::Pull(plan) => !self.recursive && !self.has_names && plan.requested.names().len() == 1,
             Plan::Fetch(_) => true,
             _ => false,
         }

@@ -71,7 +71,9 @@ pub use throttle::Throttle;
 // What a program sets in jobs, settings and options.
 pub use farhaul_bond::Flows;
 pub use farhaul_keys::{HostKeyPolicy, Question};
-pub use farhaul_session::{Kept, Mtime, NameList, NameListBuilder, RelPath, Rules, Shard, Skip, SyncPolicy};
+pub use farhaul_session::{
+    Kept, ListTooLong, Mtime, NameList, NameListBuilder, NoShard, PathError, RelPath, Rules, Shard, Skip, SyncPolicy,
+};
 
 /// The example of the book's page.
 #[cfg(doctest)]

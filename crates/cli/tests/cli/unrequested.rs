@@ -10,7 +10,9 @@ use std::thread;
 
 use farhaul::security::{AcceptAll, KeyPair, Pinned, PublicKey, Security};
 use farhaul::{Endpoint, Stream};
-use farhaul_session::{Abort, AbortCode, Acceptor, FileSender, MemoryFile, MemorySource, Push, RelPath, SessionError};
+use farhaul_session::{
+    Abort, AbortCode, Acceptor, FileSender, MemoryFile, MemorySource, Push, RelPath, Rules, SessionError,
+};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::{Value, json};
 
@@ -104,16 +106,16 @@ fn calls(identity: &KeyPair, key: &str, peer: SocketAddr) -> Stream {
     Endpoint::secure("127.0.0.1:0", Security::new(identity.clone(), trust)).unwrap().connect(peer).unwrap()
 }
 
-/// What the remote program of a push takes that was told to want this.
-fn pushed(target: &str, is_directory: bool, wanted: &Value, entries: &[&str]) -> Option<SessionError> {
+/// What the remote program of a push takes that was told this scope.
+fn pushed(target: &str, is_directory: bool, scope: &Value, entries: &[&str]) -> Option<SessionError> {
     let identity = KeyPair::generate().unwrap();
     let mut child =
         Command::new(PROGRAM).arg("bootstrap").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut near = Talk { from: child.stdout.take().unwrap(), to: child.stdin.take().unwrap() };
     near.from.read_exact(&mut [0; MARK.len()]).unwrap();
-    let receive = json!({ "target": target, "is_directory": is_directory, "wanted": wanted });
+    let receive = json!({ "target": target, "is_directory": is_directory, "scope": scope });
     let key = identity.public().to_string();
-    near.says(&json!({ "hello": { "version": 5, "program": "test", "key": key, "task": { "receive": receive } } }));
+    near.says(&json!({ "hello": { "version": 6, "program": "test", "key": key, "task": { "receive": receive } } }));
     let ready = near.hears()["ready"].take();
     let peer = ([127, 0, 0, 1], u16::try_from(ready["port"].as_u64().unwrap()).unwrap()).into();
     let stream = calls(&identity, ready["key"].as_str().unwrap(), peer);
@@ -127,18 +129,19 @@ fn pushed(target: &str, is_directory: bool, wanted: &Value, entries: &[&str]) ->
 #[test]
 fn a_push_brings_what_the_near_program_announced_and_nothing_else() {
     let scratch = Scratch::new();
-    let wanted = |recursive: bool| json!({ "names": ["a"], "patterns": false, "recursive": recursive });
+    let rules: String = Rules::default().to_bytes().iter().map(|byte| format!("%{byte:02X}")).collect();
+    let scope = |recursive: bool| json!({ "paths": ["a"], "patterns": false, "recursive": recursive, "names": null, "rules": rules });
     let there = scratch.dir("there");
     fs::create_dir(scratch.at("there/.ssh")).unwrap();
     for (recursive, entries, refused) in
         [(true, &[".ssh/", ".ssh/authorized_keys"][..], ".ssh"), (true, &["a", "b"], "b"), (false, &["a/", "a/b"], "a")]
     {
-        is_refused(pushed(&there, true, &wanted(recursive), entries), refused);
+        is_refused(pushed(&there, true, &scope(recursive), entries), refused);
     }
     // Entries run ahead of content, so what was asked for did not come either.
     assert_eq!((scratch.names("there"), scratch.names("there/.ssh").len()), (vec![".ssh".into()], 0));
     // The sender says that the target is a directory, and the local program that it is a name.
-    assert_eq!(pushed(&scratch.at("name"), false, &wanted(false), &["a"]), None);
+    assert_eq!(pushed(&scratch.at("name"), false, &scope(false), &["a"]), None);
     assert!(fs::metadata(scratch.at("name")).unwrap().is_file());
 }
 

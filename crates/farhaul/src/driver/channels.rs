@@ -18,7 +18,7 @@
 //! | tokens, connections and their channels | `table.rs` |
 //! | time limits of silent and ending channels | `limits.rs` |
 //!
-//! **Hostile peers.** One round moves a block each way for at most [`CHANNELS_PER_ROUND`] channels, so channels cannot
+//! **Hostile peers.** One round has at most [`TURNS_PER_ROUND`] turns, each a block each way of one channel, so channels cannot
 //! delay datagrams. Channels with work are served round robin. A peer that opens channels and says nothing loses the oldest when the
 //! endpoint is full. The [caller of a channel](farhaul_proto::Channels) must therefore speak first.
 
@@ -53,8 +53,8 @@ use self::request_queue::{Outbox, Request};
 pub(super) use self::table::SOCKET;
 use self::table::{Channel, DOOR, Key, Table};
 
-/// Channels served in a round, each with a block in each direction. Together that is 30 µs of copying.
-const CHANNELS_PER_ROUND: usize = 8;
+/// Turns of channels in a round, each with a block in each direction. Together that is 30 µs of copying.
+const TURNS_PER_ROUND: usize = 8;
 
 /// Channels accepted in a round, at a few microseconds each.
 const ACCEPTS: usize = 16;
@@ -121,7 +121,7 @@ impl ChannelSockets {
             other_clients: None,
             work: VecDeque::new(),
             news: Vec::new(),
-            arrived: vec![0; CHANNELS_PER_ROUND * BLOCK].into(),
+            arrived: vec![0; TURNS_PER_ROUND * BLOCK].into(),
             arrived_len: 0,
             requests: Outbox::default(),
             undelivered: false,
@@ -169,7 +169,7 @@ impl ChannelSockets {
                 self.news.push(if is_sorted { News::Accepted(key, from) } else { News::Unsorted(key) });
             }
         }
-        for _ in 0..CHANNELS_PER_ROUND {
+        for _ in 0..TURNS_PER_ROUND {
             let Some(key) = self.work.pop_front() else { break };
             self.serve(key, waiter);
         }

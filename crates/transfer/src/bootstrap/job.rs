@@ -57,12 +57,14 @@ impl Job {
                 Self::Run(LoginCommand::of(command, *is_subsystem, host)?)
             }
             Task::Files => Self::Files,
-            Task::Forward(scope) => Self::Forward {
-                paths: all(&scope.paths)?,
-                recursive: scope.recursive,
-                names: scope.names().map_err(malformed)?,
-                rules: scope.rules().map_err(malformed)?,
-            },
+            Task::Forward(scope) => {
+                let (paths, names) = (all(&scope.paths)?, scope.names().map_err(malformed)?);
+                if names.is_some() && paths.len() != 1 {
+                    return Err(malformed("a list of names is for the content of one directory"));
+                }
+                let rules = scope.rules().map_err(malformed)?;
+                Self::Forward { paths, recursive: scope.recursive, names, rules }
+            }
         })
     }
 
@@ -85,7 +87,7 @@ fn local(path: &PathText, host: &dyn Host) -> Result<PathBuf, Error> {
 }
 
 fn malformed(why: &str) -> Error {
-    Error::new(Code::Protocol, format!("the task of this program is malformed: {why}")).remedy(UPDATE)
+    Error::new(Code::Protocol, format!("the task from the local program is malformed: {why}")).remedy(UPDATE)
 }
 
 /// The path, in which `~` at the front is this user's home directory, and `~user` that of another user. A home directory alone

@@ -102,9 +102,9 @@ impl<'a> Exchange<'a> {
         let store = store.under_rules(&rules, true);
         let target = Target::at(plan.to.clone());
         let takes_one = !is_directory && !plan.to.is_dir();
-        let session = self.pulling(plan.asked.scope(self.copy.recursive, takes_one, &rules), &plan.from)?;
+        let session = self.pulling(plan.requested.scope(self.copy.recursive, takes_one, &rules), &plan.from)?;
         let mut reached = self.connect(&plan.from)?;
-        let log = self.log().of_sources(plan.asked.names());
+        let log = self.log().of_sources(plan.requested.names());
         let patience = patience(&rules, &reached.stream, self.environment, self.environment.events.clone());
         let store = store.waiting_by(patience).ending_by(ends(&reached.stream, self.environment));
         let store = Timed::new(store, reached.stream.clone(), self.meter.get());
@@ -118,7 +118,7 @@ impl<'a> Exchange<'a> {
         let output = self.copy.output.lock().unwrap_or_else(PoisonError::into_inner).take();
         let output = output.unwrap_or_else(|| Box::new(io::stdout()));
         let rules = Rules { skip: Skip::Never, ..self.rules.clone() };
-        let session = self.pulling(plan.asked.scope(false, true, &rules), &plan.from)?;
+        let session = self.pulling(plan.requested.scope(false, true, &rules), &plan.from)?;
         let mut reached = self.connect(&plan.from)?;
         let closed = Rc::new(Cell::new(false));
         let store = OutputStream::new(output, Rc::clone(&closed));

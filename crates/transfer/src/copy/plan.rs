@@ -64,7 +64,7 @@ pub(super) struct PushPlan {
 #[derive(Debug)]
 pub(super) struct PullPlan {
     pub(super) from: RemoteEnd,
-    pub(super) asked: RequestedPaths,
+    pub(super) requested: RequestedPaths,
     pub(super) to: PathBuf,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct FeedPlan {
 #[derive(Debug)]
 pub(super) struct FetchPlan {
     pub(super) from: RemoteEnd,
-    pub(super) asked: RequestedPaths,
+    pub(super) requested: RequestedPaths,
 }
 
 #[derive(Debug)]
@@ -109,11 +109,11 @@ impl Plan {
             ([Location::Standard], to) => return FeedPlan::to(to).map(Self::Feed),
             ([Location::Remote(place)], Location::Standard) if !place.is_directory => {
                 let from = RemoteEnd::Server(place.server.clone());
-                return Ok(Self::Fetch(FetchPlan { from, asked: RequestedPaths::of_server(&[place]) }));
+                return Ok(Self::Fetch(FetchPlan { from, requested: RequestedPaths::of_server(&[place]) }));
             }
             ([Location::Ssh(place)], Location::Standard) if !place.is_directory() => {
                 let from = RemoteEnd::sending(&place.host, &[place]);
-                return Ok(Self::Fetch(FetchPlan { from, asked: RequestedPaths::over_ssh(&[place]) }));
+                return Ok(Self::Fetch(FetchPlan { from, requested: RequestedPaths::over_ssh(&[place]) }));
             }
             _ if places.contains(&Location::Standard) => return Err(Error::usage(ONE_FILE)),
             _ => {}
@@ -166,7 +166,7 @@ impl Plan {
     pub(super) fn restrict(&mut self, names: Arc<NameList>) -> Result<(), Error> {
         match self {
             Self::Push(plan) if plan.sources.len() == 1 => plan.restrict(names),
-            Self::Pull(plan) if plan.asked.paths.len() == 1 => plan.asked.restrict(names),
+            Self::Pull(plan) if plan.requested.paths.len() == 1 => plan.requested.restrict(names),
             Self::Between(plan) if plan.scope.paths.len() == 1 => plan.restrict(&names)?,
             Self::Push(_) | Self::Pull(_) | Self::Between(_) => {
                 return Err(Error::usage("a list of names needs one source, the directory that the names are in"));
@@ -199,7 +199,7 @@ impl RemoteEnd {
         Self::Ssh { host: host.to_owned(), task: Task::Send { paths: paths_of(places) } }
     }
 
-    /// A remote program that stores this content at `target`, and nothing else.
+    /// A remote program that stores at `target` what is in this scope, and nothing else.
     fn receiving(host: &str, target: &[u8], is_directory: bool, scope: ScopeText) -> Self {
         let task = Task::Receive { target: PathText::new(target), is_directory, scope };
         Self::Ssh { host: host.to_owned(), task }
@@ -367,24 +367,24 @@ impl PullPlan {
             return Err(Error::usage("one copy has one source server; copy from each server separately"));
         }
         let from = RemoteEnd::Server(server.clone());
-        Ok(Self { from, asked: RequestedPaths::of_server(places), to: to.to_owned() })
+        Ok(Self { from, requested: RequestedPaths::of_server(places), to: to.to_owned() })
     }
 
     fn over_ssh(places: &[&SshPlace], to: &Path) -> Result<Self, Error> {
         let from = RemoteEnd::sending(one_host(places)?, places);
-        Ok(Self { from, asked: RequestedPaths::over_ssh(places), to: to.to_owned() })
+        Ok(Self { from, requested: RequestedPaths::over_ssh(places), to: to.to_owned() })
     }
 
     /// Whether the entries at the root are all of a directory, whose content is copied.
     pub(super) fn is_whole(&self) -> bool {
-        matches!(&self.asked.paths[..], [only] if only.is_root()) && self.asked.names.is_none()
+        matches!(&self.requested.paths[..], [only] if only.is_root()) && self.requested.names.is_none()
     }
 
     /// Whether the target must be a directory: for several sources, or for the root, which has no name.
     pub(super) fn is_directory(&self) -> bool {
-        self.asked.paths.len() > 1
-            || self.asked.names.is_some()
-            || self.asked.paths.iter().any(RelPath::is_root)
+        self.requested.paths.len() > 1
+            || self.requested.names.is_some()
+            || self.requested.paths.iter().any(RelPath::is_root)
             || self.to.as_os_str().as_encoded_bytes().ends_with(b"/")
             || own_name(self.to.as_os_str().as_bytes()).is_none()
     }

@@ -121,9 +121,9 @@ impl Hello {
     }
 }
 
-/// The part of the remote program.
+/// The part of the remote program. An unknown field is refused, since it may say what not to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Task {
     /// Store what is in this scope, and refuse everything else. Whether the target is a directory is the local program's word.
     Receive { target: PathText, is_directory: bool, scope: ScopeText },

@@ -93,7 +93,7 @@ impl Other {
         Ok(Self { identity, name, is_directory, takes_one, key, addresses, ports, through, local })
     }
 
-    /// Requests of the local program the path through it, because of `blocked`. `None` if it gives none.
+    /// Asks the local program for the path through it, because of `blocked`. `None` if it gives none.
     fn through(&self, blocked: &Error) -> Option<MuxStream> {
         stdout::send(&FromRemote::Blocked(Failed::from(blocked))).ok()?;
         let answer = self.local.lock().unwrap_or_else(PoisonError::into_inner).recv();

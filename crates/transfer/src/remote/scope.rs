@@ -63,10 +63,12 @@ impl NamesText {
 pub(crate) struct ScopeText {
     /// The paths or names. An empty name stands for the content of a directory.
     pub(crate) paths: Vec<PathText>,
-    /// Whether they may be patterns.
+    /// Whether names that arrive may be patterns. The program that sends asks each of its paths.
     patterns: bool,
     pub(crate) recursive: bool,
-    /// The names that the content of the only directory is restricted to.
+    /// The names that the content of the only directory is restricted to. The field is there in any case: without it, everything would
+    /// be in the scope.
+    #[serde(deserialize_with = "Option::deserialize")]
     names: Option<NamesText>,
     /// The rules of the copy, as a session encodes them.
     rules: PathText,
@@ -115,11 +117,14 @@ impl ScopeText {
     /// The same, as a session has it. `single` is for a target that takes one entry.
     ///
     /// # Errors
-    /// A path is no name, or another part is malformed.
+    /// A path is no name, a list of names is not for the content of one directory, or another part is malformed.
     pub(crate) fn scope(&self, single: bool) -> Result<CopyScope, &'static str> {
         let name = |name: &PathText| RelPath::parse(&name.bytes()?).map_err(|_| "it is no name");
-        let paths = self.paths.iter().map(name).collect::<Result<_, _>>()?;
+        let paths: Vec<RelPath> = self.paths.iter().map(name).collect::<Result<_, _>>()?;
         let (recursive, patterns, names) = (self.recursive, self.patterns, self.names()?.map(Arc::new));
+        if names.is_some() && (paths != [RelPath::root()] || patterns) {
+            return Err("a list of names is for the content of one directory");
+        }
         let single = single && names.is_none();
         Ok(CopyScope { paths, recursive, patterns, single, names, rules: self.rules()? })
     }
@@ -161,6 +166,8 @@ mod tests {
         assert_eq!(arrived.names.as_deref(), Some(&names));
         assert_eq!((arrived.paths, arrived.rules), (vec![RelPath::root()], rules));
         assert!(arrived.recursive && !arrived.single && !arrived.patterns);
+        let elsewhere = ScopeText { paths: vec![PathText::new(b"c")], ..scope };
+        assert!(elsewhere.scope(false).is_err(), "names belong to the only directory");
         let outside = ScopeText::of(vec![PathText::new(b"../etc")], false, true);
         assert_eq!(outside.scope(false), Err("it is no name"));
     }
@@ -171,7 +178,7 @@ mod tests {
         let mut told = whole.clone();
         told["only"] = "a".into();
         assert!(serde_json::from_value::<ScopeText>(told).is_err());
-        for part in ["paths", "patterns", "recursive", "rules"] {
+        for part in ["paths", "patterns", "recursive", "names", "rules"] {
             let mut told = whole.clone();
             told.as_object_mut().unwrap().remove(part);
             assert!(serde_json::from_value::<ScopeText>(told).is_err(), "{part}");

@@ -31,6 +31,7 @@ pub struct SecuritySettings {
 
 impl SecuritySettings {
     /// The protection in reports, before a connection exists.
+    #[cfg_attr(not(feature = "internal"), doc(hidden))]
     pub const fn name(&self) -> &'static str {
         if self.plain { "none" } else { "tls1.3" }
     }
@@ -49,6 +50,7 @@ impl SecuritySettings {
     ///
     /// # Errors
     /// A file of keys cannot be read, or others than its owner may have written it.
+    #[cfg_attr(not(feature = "internal"), doc(hidden))]
     pub fn server(&self, name: String, events: &Events) -> Result<Option<Server>, Error> {
         if self.plain {
             return Ok(None);
@@ -64,6 +66,7 @@ impl SecuritySettings {
     ///
     /// # Errors
     /// As for [`server`](Self::server).
+    #[cfg_attr(not(feature = "internal"), doc(hidden))]
     pub fn admission(
         &self,
         events: &Events,

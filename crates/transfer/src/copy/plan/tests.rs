@@ -31,7 +31,7 @@ fn stdin_gets_the_last_name_of_the_target() {
     let Ok(Plan::Feed(feed)) = plan(&["-", "udt://h:1/name"]) else { panic!() };
     assert!(feed.directory.is_root());
     assert!(
-        matches!(plan(&["udt://h:1/d/x", "-"]), Ok(Plan::Fetch(fetch)) if fetch.asked.paths[0].to_string() == "d/x")
+        matches!(plan(&["udt://h:1/d/x", "-"]), Ok(Plan::Fetch(fetch)) if fetch.requested.paths[0].to_string() == "d/x")
     );
 }
 
@@ -59,13 +59,13 @@ fn a_colon_makes_it_a_copy_over_ssh_in_any_direction() {
     assert_eq!(format!("{:?}", push.to), format!("{:?}", receiving(b"d", &["a", "b"])));
     assert!(push.is_directory);
     let Ok(Plan::Pull(pull)) = plan(&["far:/d/a", "far:b", "."]) else { panic!() };
-    assert_eq!(pull.asked.paths.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(pull.requested.paths.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a", "b"]);
     let Ok(Plan::Between(between)) = plan(&["one:a", "two:b"]) else { panic!() };
     assert_eq!((between.from.as_str(), between.to.host.as_str(), between.is_directory), ("one", "two", false));
     let Ok(Plan::Feed(feed)) = plan(&["-", "far:d/name"]) else { panic!() };
     assert_eq!(format!("{:?}", feed.to), format!("{:?}", receiving(b"d/", &["name"])));
     assert_eq!(feed.name.to_string(), "name");
-    assert!(matches!(plan(&["far:d/x", "-"]), Ok(Plan::Fetch(fetch)) if fetch.asked.paths[0].to_string() == "x"));
+    assert!(matches!(plan(&["far:d/x", "-"]), Ok(Plan::Fetch(fetch)) if fetch.requested.paths[0].to_string() == "x"));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use socket2::SockRef;
 
 use super::phone::Phone;
 use super::{ANY, pattern};
-use crate::driver::channels::{CHANNELS_PER_ROUND, ChannelPort, ChannelSockets, RequestQueue};
+use crate::driver::channels::{ChannelPort, ChannelSockets, RequestQueue, TURNS_PER_ROUND};
 
 /// Sockets and their transport without threads.
 struct Steps {
@@ -174,7 +174,7 @@ fn a_turn_moves_a_bounded_number_of_bytes_and_serves_all_channels_in_turn() {
     steps.sockets.note(steps.waiter.wait(None).unwrap());
     steps.round();
     let moved = [0, 1].map(|number| arrived(&steps)[number] - before[number]);
-    assert_eq!(moved, [CHANNELS_PER_ROUND / 2 * BLOCK; 2], "half a round for each");
+    assert_eq!(moved, [TURNS_PER_ROUND / 2 * BLOCK; 2], "half a round for each");
 }
 
 #[test]
