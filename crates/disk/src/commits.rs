@@ -260,8 +260,9 @@ mod tests {
 
     use super::*;
     use crate::directory::Directory;
-    use crate::partial::{Commitment, SmallFile};
+    use crate::partial::Commitment;
     use crate::properties::TargetProperties;
+    use crate::small_file::SmallFile;
 
     #[test]
     fn without_threads_the_caller_does_the_work() {

@@ -42,6 +42,7 @@ mod scratch;
 mod seen_names;
 mod selection;
 mod single;
+mod small_file;
 mod source;
 mod source_file;
 mod store;

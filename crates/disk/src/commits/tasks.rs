@@ -8,9 +8,10 @@ use rustix::io::Errno;
 use crate::descriptors::Permit;
 use crate::directory::Directory;
 use crate::failure::failure;
-use crate::partial::{Commitment, Partial, SmallFile};
+use crate::partial::{Commitment, Partial};
 use crate::patience::{Patience, patiently};
 use crate::properties::TargetProperties;
+use crate::small_file::SmallFile;
 
 /// From this number of files on, one wait for the whole file system costs less than a wait for each of them.
 const SYNC_TOGETHER: usize = 8;
