@@ -63,6 +63,8 @@ pub struct DiskSource {
 struct FilePlace {
     parent: ParentPlace,
     name: Component,
+    /// The state in which the walk met it, if it is [small](SourceFile::is_small). The first attempt to read it goes without a look.
+    listed: Option<Box<Stat>>,
 }
 
 /// The place of a directory with files: that of a requested entry, or one below it.
@@ -265,7 +267,8 @@ impl DiskSource {
                 if is_sparse(&stat) {
                     properties.get_or_insert_default().is_sparse = true;
                 }
-                self.places.insert(id, FilePlace { parent: place, name });
+                let listed = SourceFile::is_small(&stat).then(|| Box::new(stat));
+                self.places.insert(id, FilePlace { parent: place, name, listed });
                 Ok(Some(self.entry(path, EntryKind::File, size(&stat), &stat, properties)))
             }
             FileType::Symlink if self.keep.symlinks => {
@@ -434,10 +437,13 @@ impl Source for DiskSource {
     }
 
     fn open(&mut self, id: EntryId) -> Result<Stamp, Failure> {
-        let place = self.places.get(&id).ok_or_else(|| Failure::new(FailCode::Io, "it is not announced"))?;
-        let (place, name) = (place.parent.clone(), place.name.clone());
+        let place = self.places.get_mut(&id).ok_or_else(|| Failure::new(FailCode::Io, "it is not announced"))?;
+        let (place, name, listed) = (place.parent.clone(), place.name.clone(), place.listed.take());
         let parent = self.parent(&place)?;
-        let file = SourceFile::open(&parent, &name)?;
+        let file = match listed {
+            Some(before) => SourceFile::open_listed(&parent, &name, *before)?,
+            None => SourceFile::open(&parent, &name)?,
+        };
         let stamp = file.stamp();
         self.open = Some(OpenFile { id, parent, name, file });
         Ok(stamp)

@@ -1,6 +1,7 @@
 //! A file being sent: its end, and changes since it was opened.
 
 use std::fs::File;
+use std::io::IoSliceMut;
 use std::ops::Range;
 
 use farhaul_session::{Chunk, Component, Entry, FailCode, Failure, Stamp};
@@ -9,19 +10,24 @@ use rustix::io::Errno;
 
 use super::directory::{Directory, is_same, kind, mtime};
 use super::failure::failure;
+use super::small_file::SmallFile;
 
 /// An open file.
 #[derive(Debug)]
 pub(super) struct SourceFile {
     file: File,
-    /// Its state when it was opened.
+    /// Its state when it was opened, or shortly before.
     before: Stat,
+    /// Whether the open file is known to be the one of that state.
+    is_known: bool,
     /// Whether its end is at the reported size.
     has_size: bool,
     /// The end of the bytes that were read.
     read: u64,
     /// Bytes that are known to be no hole. All of a file without holes.
     data: Range<u64>,
+    /// Whether bytes follow its size, if a read has shown it.
+    goes_on: Option<bool>,
 }
 
 /// Size from which the kernel is told to read ahead. For smaller files, the advice costs more than it gains.
@@ -30,6 +36,21 @@ const READ_AHEAD_FROM: u64 = 1 << 20;
 const BLOCK: u64 = 512;
 
 impl SourceFile {
+    /// Opens a small file that was listed just now in the state `before`. Whether it is that file is seen when it is
+    /// [checked again](Self::recheck), so it costs one look less. A change before its content is read costs one more attempt.
+    pub(super) fn open_listed(parent: &Directory, name: &Component, before: Stat) -> Result<Self, Failure> {
+        let file = parent.open_file(name).map_err(|error| failure("open", error))?;
+        Ok(Self { file, before, is_known: false, has_size: true, read: 0, data: 0..u64::MAX, goes_on: None })
+    }
+
+    /// Whether a file in this state is small, and certain to end at its size.
+    pub(super) fn is_small(stat: &Stat) -> bool {
+        kind(stat) == FileType::RegularFile
+            && (1..=SmallFile::MOST).contains(&size(stat))
+            && stat.st_blocks > 0
+            && !is_sparse(stat)
+    }
+
     pub(super) fn open(parent: &Directory, name: &Component) -> Result<Self, Failure> {
         let opened = parent.open_file(name).and_then(|file| Ok((rustix::fs::fstat(&file)?, file)));
         let (before, file) = opened.map_err(|error| failure("open", error))?;
@@ -42,7 +63,7 @@ impl SourceFile {
         }
         let has_size = ends_at_its_size(&file, &before).map_err(|error| failure("read", error))?;
         let data = if has_size && is_sparse(&before) { 0..0 } else { 0..u64::MAX };
-        Ok(Self { file, before, has_size, read: 0, data })
+        Ok(Self { file, before, is_known: true, has_size, read: 0, data, goes_on: None })
     }
 
     /// Its size and time when it was opened.
@@ -59,9 +80,27 @@ impl SourceFile {
             return Ok(Chunk::Zeros(hole));
         }
         let most = usize::try_from(self.data.end - offset).unwrap_or(usize::MAX).min(out.len());
-        let len = read_at(&self.file, offset, &mut out[..most]).map_err(|error| failure("read", error))?;
+        let out = &mut out[..most];
+        let len = match self.has_size && most > 0 && offset + most as u64 == size(&self.before) {
+            true => self.read_last(offset, out),
+            false => read_at(&self.file, offset, out),
+        };
+        let len = len.map_err(|error| failure("read", error))?;
         self.read = self.read.max(offset + len as u64);
         Ok(if len == 0 { Chunk::End } else { Chunk::Data(len) })
+    }
+
+    /// Reads the last bytes, and looks for one behind them.
+    fn read_last(&mut self, offset: u64, out: &mut [u8]) -> Result<usize, Errno> {
+        let (mut behind, wanted) = ([0], out.len());
+        let read = rustix::io::retry_on_intr(|| {
+            let mut parts = [IoSliceMut::new(out), IoSliceMut::new(&mut behind)];
+            rustix::io::preadv(&self.file, &mut parts, offset)
+        })?;
+        if read >= wanted {
+            self.goes_on = Some(read > wanted);
+        }
+        Ok(read.min(wanted))
     }
 
     /// The length of the hole at `offset`. Learns where data is. `None` within data, and where the system does not tell.
@@ -88,12 +127,17 @@ impl SourceFile {
     /// Compares the file with its earlier state. Its directory must still have it under this name. Nothing may follow the stamp's size.
     /// Without a reported size, that is the number of bytes read. With one, a repair may have read a part alone.
     pub(super) fn recheck(&self, parent: &Directory, name: &Component) -> Result<Stamp, Failure> {
-        let stat = rustix::fs::fstat(&self.file).map_err(|error| failure("read", error))?;
-        if !parent.stat(name).is_ok_and(|named| is_same(&named, &stat)) {
+        // Of a file that is known, a look at the name shows everything. The number of links shows whether the other one lost its name.
+        let stat = match self.is_known {
+            true => parent.stat(name),
+            false => rustix::fs::fstat(&self.file),
+        };
+        let Some(stat) = stat.ok().filter(|stat| is_same(stat, &self.before)) else {
             return Err(Failure::new(FailCode::SourceChanged, "it was replaced or removed"));
-        }
+        };
         // Programs can set the time of modification, but not the time of change.
-        if (stat.st_ctime, stat.st_ctime_nsec) != (self.before.st_ctime, self.before.st_ctime_nsec) {
+        let change = |stat: &Stat| (stat.st_ctime, stat.st_ctime_nsec, stat.st_nlink);
+        if change(&stat) != change(&self.before) {
             let message = "its content, size, permissions or number of links changed";
             return Err(Failure::new(FailCode::SourceChanged, message));
         }
@@ -101,7 +145,8 @@ impl SourceFile {
             return Err(Failure::new(FailCode::SourceChanged, "its size changed"));
         }
         let end = if self.has_size { size(&self.before) } else { self.read };
-        if goes_on_at(&self.file, end).map_err(|error| failure("read", error))? {
+        let goes_on = self.goes_on.map_or_else(|| goes_on_at(&self.file, end), Ok);
+        if goes_on.map_err(|error| failure("read", error))? {
             return Err(Failure::new(FailCode::SourceChanged, "it grew"));
         }
         Ok(Stamp { size: end, mtime: mtime(&stat) })

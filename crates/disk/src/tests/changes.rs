@@ -95,6 +95,57 @@ fn a_source_that_grew_before_its_first_byte_was_read_is_noticed_at_its_end() {
     assert!(noticed(&mut source, &entry));
 }
 
+/// Of a small file, the first attempt takes the state in which the walk met it.
+#[test]
+fn a_source_that_changes_between_list_and_opening_is_noticed_and_read_again() {
+    let from = Scratch::new("listed");
+    let changes: [fn(&Scratch); 3] = [
+        |from| from.write("file", b"SOME"),
+        |from| OpenOptions::new().append(true).open(from.path("file")).unwrap().write_all(b" more").unwrap(),
+        |from| fs::rename(from.path("other"), from.path("file")).unwrap(),
+    ];
+    for change in changes {
+        from.write("file", b"some");
+        from.write("other", b"else");
+        next_tick(&from.path("file"));
+        let mut source = DiskSource::new(&[from.path("file")], false).unwrap();
+        let Next::Entry(entry) = source.next_entry(EntryId(0)) else { panic!("it is a file") };
+        change(&from);
+        assert_eq!(source.open(EntryId(0)), Ok(entry.stamp()));
+        assert_eq!(source.read(EntryId(0), 0, &mut [0; 4]), Ok(Chunk::Data(4)));
+        assert!(noticed(&mut source, &entry));
+        source.close(EntryId(0));
+        let stamp = source.open(EntryId(0)).unwrap();
+        let mut content = vec![0; usize::try_from(stamp.size).unwrap()];
+        assert_eq!(source.read(EntryId(0), 0, &mut content), Ok(Chunk::Data(content.len())));
+        assert_eq!(content, fs::read(from.path("file")).unwrap());
+        assert_eq!(source.recheck(EntryId(0)), Ok(stamp));
+    }
+}
+
+/// All within one tick of the kernel, so that no time tells.
+#[test]
+fn a_source_that_is_replaced_or_removed_while_it_is_read_is_noticed_whatever_its_times() {
+    let from = Scratch::new("replaced");
+    let changes: [fn(&Scratch); 2] = [
+        |from| fs::rename(from.path("other"), from.path("file")).unwrap(),
+        |from| fs::remove_file(from.path("file")).unwrap(),
+    ];
+    for change in changes {
+        for is_again in [false, true] {
+            from.write("file", b"some");
+            from.write("other", b"else");
+            let (mut source, entry) = open_and_read(&from);
+            if is_again {
+                source.close(EntryId(0));
+                source.open(EntryId(0)).unwrap();
+            }
+            change(&from);
+            assert!(noticed(&mut source, &entry), "{is_again}");
+        }
+    }
+}
+
 #[test]
 fn sparse_and_empty_files_keep_the_size_that_the_system_reports() {
     let from = Scratch::new("sparse");
