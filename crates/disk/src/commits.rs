@@ -23,6 +23,9 @@ const THREADS: usize = 4;
 /// unanswered files that a sender of this project allows, so no sender stalls.
 const UNDER_WAY: usize = 128;
 
+/// Running commits at which a caller that waited goes on. It brings more than one to the threads.
+const RESUMED: usize = UNDER_WAY - BATCH;
+
 /// Most files that one thread makes, synchronises and names at a time.
 const BATCH: usize = 32;
 /// Small files for which another thread begins: fewer cost less than its wake-up.
@@ -43,7 +46,7 @@ struct Shared {
     state: Mutex<CommitState>,
     /// A task is ready, or no task will come any more.
     work: Condvar,
-    /// A task has completed.
+    /// What is [awaited](CommitState::awaited) holds.
     progress: Condvar,
 }
 
@@ -65,6 +68,8 @@ struct CommitState {
     calls: usize,
     /// Entries without an outcome.
     under_way: usize,
+    /// The caller waits until no more entries than these are without an outcome.
+    awaited: Option<usize>,
     outcomes: VecDeque<CommitResult>,
     is_ending: bool,
 }
@@ -90,13 +95,15 @@ impl Commits {
 
     /// Waits until no commit is running.
     pub(super) fn wait_for_all(&self) {
-        drop(self.shared.wait_until(|state| state.under_way == 0));
+        self.shared.wait_for(0);
     }
 
     /// Adds a commit. A busy thread takes it when it looks for its next task, so that small files gather for one wait. Another
     /// thread is called for a task that waits for nobody.
     fn submit(&mut self, put: impl FnOnce(&mut CommitState, Permit)) {
-        drop(self.shared.wait_until(|state| state.under_way < UNDER_WAY));
+        if self.shared.state().under_way >= UNDER_WAY {
+            self.shared.wait_for(RESUMED);
+        }
         // Waits for a permit without the lock, which threads need to return permits. No other caller adds commits
         // meanwhile.
         let permit = Permit::take();
@@ -141,8 +148,13 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait_until(&self, holds: impl Fn(&CommitState) -> bool) -> MutexGuard<'_, CommitState> {
-        self.progress.wait_while(self.state(), |state| !holds(state)).unwrap_or_else(PoisonError::into_inner)
+    /// Waits until no more entries than `most` are without an outcome.
+    fn wait_for(&self, most: usize) {
+        let mut state = self.state();
+        while state.under_way > most {
+            state.awaited = Some(most);
+            state = self.progress.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Calls an idle thread. Returns whether there is one.
@@ -197,7 +209,10 @@ impl Shared {
         let done = task.perform();
         let mut state = self.state();
         done.into_iter().for_each(|done| state.on_done(done));
-        self.progress.notify_all();
+        let under_way = state.under_way;
+        if state.awaited.take_if(|most| under_way <= *most).is_some() {
+            self.progress.notify_one();
+        }
         state
     }
 }

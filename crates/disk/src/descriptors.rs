@@ -25,8 +25,15 @@ const RESERVE: u64 = 20;
 
 #[derive(Debug)]
 struct Permits {
-    taken: Mutex<u64>,
+    counts: Mutex<Counts>,
     returned: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    taken: u64,
+    /// Threads that wait for a permit. Without any, none is notified, which is a call of the system.
+    waiting: u64,
 }
 
 /// Permits one commit until it is dropped.
@@ -43,20 +50,27 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        self.0.returned.notify_one();
+        let mut counts = self.0.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.taken -= 1;
+        if counts.waiting > 0 {
+            self.0.returned.notify_one();
+        }
     }
 }
 
 impl Permits {
     const fn new() -> Self {
-        Self { taken: Mutex::new(0), returned: Condvar::new() }
+        Self { counts: Mutex::new(Counts { taken: 0, waiting: 0 }), returned: Condvar::new() }
     }
 
     fn take(&'static self, most: u64) -> Permit {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut taken = self.returned.wait_while(taken, |taken| *taken >= most).unwrap_or_else(PoisonError::into_inner);
-        *taken += 1;
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        while counts.taken >= most {
+            counts.waiting += 1;
+            counts = self.returned.wait(counts).unwrap_or_else(PoisonError::into_inner);
+            counts.waiting -= 1;
+        }
+        counts.taken += 1;
         Permit(self)
     }
 }
@@ -114,6 +128,6 @@ mod tests {
             drop(first);
             told.recv().unwrap();
         });
-        assert_eq!(*TWO.taken.lock().unwrap(), 1);
+        assert_eq!(TWO.counts.lock().unwrap().taken, 1);
     }
 }
