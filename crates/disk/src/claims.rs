@@ -54,11 +54,22 @@ enum Case {
 }
 
 impl Claims {
-    /// Claims a file that this copy has made in `directory` as `temporary`, and that will be `name`.
-    pub(super) fn claim_file(&self, directory: &Directory, temporary: &Component, name: &Component, inode: u64) {
+    /// Claims a file that this copy has made in `directory` as `temporary`, and that will be `name`. `inode` tells its number if that
+    /// matters.
+    pub(super) fn claim_file(
+        &self,
+        directory: &Directory,
+        temporary: &Component,
+        name: &Component,
+        inode: impl FnOnce() -> Result<u64, Errno>,
+    ) -> Result<(), Errno> {
         let mut claimed = self.lock();
-        claimed.learn(directory, temporary, inode);
-        claimed.remember(name, inode);
+        if !claimed.tells_apart(name) {
+            let inode = inode()?;
+            claimed.learn(directory, temporary, inode);
+            claimed.remember(name, inode);
+        }
+        Ok(())
     }
 
     /// Claims the entry `name` of `directory`: a directory that `is_new` or existed before, or a file that the target has.
@@ -163,8 +174,13 @@ impl Claimed {
         }
     }
 
+    /// Whether the file system takes no other name for this one, so that it needs no claim.
+    pub(super) fn tells_apart(&self, name: &Component) -> bool {
+        self.case == Case::Matters && !has_other_forms(name)
+    }
+
     fn remember(&mut self, name: &Component, inode: u64) {
-        if self.case == Case::Matters && !has_other_forms(name) {
+        if self.tells_apart(name) {
             return;
         }
         if self.inodes.len() < MOST_REMEMBERED {

@@ -298,7 +298,7 @@ mod tests {
         for number in 1..=2 * BATCH {
             let (directory, content) = (Arc::clone(&here), Vec::new());
             let name = farhaul_session::Component::new(b"name").unwrap();
-            let file = SmallFile { directory, name, claims: Arc::default(), content };
+            let file = SmallFile { directory, name, claims: Arc::default(), content, is_new: true };
             let properties = TargetProperties::plain(None, Mtime { seconds: 0, nanos: 0 });
             let how = Commitment {
                 properties,

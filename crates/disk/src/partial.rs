@@ -19,16 +19,19 @@ use super::properties::TargetProperties;
 use super::remains::{self, Remain};
 use super::replacement::mode_after;
 use super::reservation::Reservation;
+use super::small_file::SmallFile;
 use super::target::Target;
 use super::temporary::{journal_of, temporary_name};
 
 /// The mode of an incomplete file.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// Attempts to find a temporary name that nothing has.
+const ATTEMPTS: usize = 4;
 
 /// An incomplete file. If it is dropped before its commit or removal, the bytes that arrived stay under the temporary name,
 /// without the space that was reserved for others. Without any bytes, it is removed.
 ///
-/// It is locked, so that another copy to the same target neither continues nor removes it.
+/// It is locked, so that another copy to the same target neither continues nor removes it. A [new small file](Self::small) is not.
 #[derive(Debug)]
 pub(super) struct Partial {
     pub(super) directory: Arc<Directory>,
@@ -50,6 +53,10 @@ pub(super) struct Partial {
     basis: Option<File>,
     /// Bytes of earlier copies may lie where holes come.
     is_continued: bool,
+    /// It is a [small](Self::small) one.
+    is_small: bool,
+    /// A file had its final name a moment ago.
+    replaces: bool,
     /// It has its final name, or none.
     is_over: bool,
     /// What the same copy has made in the directory.
@@ -76,19 +83,31 @@ impl Partial {
     ) -> Result<Self, Failure> {
         check_limit(size)?;
         let (temporary, file) = make_locked(&directory, &name)?;
-        let inode = rustix::fs::fstat(&file).map(|stat| stat.st_ino).map_err(|error| failure("read", error));
         // Holes in reserved space would take room.
         let reserve = |file| if is_sparse { Ok(Reservation::none()) } else { Reservation::begin(file, size) };
-        match inode.and_then(|inode| Ok((inode, reserve(&file)?))) {
-            Ok((inode, space)) => {
-                claims.claim_file(&directory, &temporary, &name, inode);
-                Ok(Self::empty(directory, file, (temporary, name), (size, space), claims))
-            }
+        match claim(&claims, &directory, (&temporary, &name), &file).and_then(|()| reserve(&file)) {
+            Ok(space) => Ok(Self::empty(directory, file, (temporary, name), (size, space), claims)),
             Err(error) => {
                 remains::remove(&directory, &temporary, &file);
                 Err(error)
             }
         }
+    }
+
+    /// Creates a small file with its content, for a name that nothing had when the copy looked. It replaces nothing and is not locked,
+    /// so another copy may take it for what a dead one left and remove it. Then, or if a file has the name by now,
+    /// [`take_name`](Self::take_name) fails with [`FailCode::NotFound`], and it takes a file that is [begun](Self::begin) instead.
+    pub(super) fn small(small: &SmallFile) -> Result<Self, Failure> {
+        let SmallFile { directory, name, claims, content, .. } = small;
+        let size = content.len() as u64;
+        check_limit(size)?;
+        let (temporary, file) = make(directory, name)?;
+        let (directory, claims, names) = (Arc::clone(directory), Arc::clone(claims), (temporary, name.clone()));
+        let mut partial = Self::empty(directory, file, names, (size, Reservation::none()), claims);
+        partial.is_small = true;
+        claim(&partial.claims, &partial.directory, (&partial.temporary, &partial.name), &partial.file)?;
+        partial.write_quietly(0, content)?;
+        Ok(partial)
     }
 
     /// Continues the file of an earlier copy. What its journal says is being checked, and stays until then: this copy may break off, too.
@@ -107,8 +126,7 @@ impl Partial {
         if len > entry.size {
             file.set_len(entry.size).map_err(|error| io_failure("shorten", &error))?;
         }
-        let inode = rustix::fs::fstat(&file).map_err(|error| failure("read", error))?.st_ino;
-        claims.claim_file(&directory, &temporary, &name, inode);
+        claim(&claims, &directory, (&temporary, &name), &file)?;
         let size = (entry.size, Reservation::none());
         let mut partial = Self::empty(directory, file, (temporary, name), size, claims);
         partial.end.set(len.min(entry.size));
@@ -137,6 +155,8 @@ impl Partial {
             noted: Vec::new(),
             basis: None,
             is_continued: false,
+            is_small: false,
+            replaces: false,
             is_over: false,
             claims,
         }
@@ -307,9 +327,11 @@ impl Partial {
     pub(super) fn prepare(&mut self, commit: &Commitment) -> Result<(), Failure> {
         let mut properties = commit.properties.clone();
         if !commit.keeps_permissions
+            && !self.is_small
             && let Some(old) = (Target { directory: &self.directory, name: &self.name }).replaced()
         {
             properties.mode = Some(mode_after(&old, &self.file));
+            self.replaces = true;
         }
         let prepared = self
             .set_size()
@@ -327,8 +349,18 @@ impl Partial {
     /// Gives a prepared file its final name. On failure the file is removed.
     pub(super) fn take_name(mut self, commit: &Commitment) -> Result<(), Failure> {
         let verified = commit.verify.as_ref().map_or(Ok(()), |digest| verify(&self.file, digest, &commit.ends));
-        let target = Target { directory: &self.directory, name: &self.name };
-        let done = verified.and_then(|()| target.take(&self.temporary, &self.claims));
+        let done = verified.and_then(|()| {
+            let target = Target { directory: &self.directory, name: &self.name };
+            if !self.replaces {
+                match target.take_free(&self.temporary, &self.claims) {
+                    Ok(()) => return Ok(()),
+                    // It would hand its permissions on.
+                    Err(_) if self.is_small && target.replaced().is_some() => return Err(FailCode::NotFound.into()),
+                    Err(_) => {}
+                }
+            }
+            target.take_any(&self.temporary, &self.claims)
+        });
         match done {
             Ok(()) => {
                 self.is_over = true;
@@ -343,6 +375,9 @@ impl Partial {
 
     /// Sets the size if the file ends with a hole, or was longer before.
     fn set_size(&self) -> Result<(), Failure> {
+        if self.is_small {
+            return Ok(());
+        }
         let len = rustix::fs::fstat(&self.file).map_err(|error| failure("read", error))?.st_size;
         if u64::try_from(len).is_ok_and(|len| len == self.end.get()) {
             return Ok(());
@@ -437,10 +472,34 @@ fn make_locked(directory: &Directory, name: &Component) -> Result<Made, Failure>
     make_unnamed(directory, name).or_else(|_| Ok(make_named(directory, name)?.0))
 }
 
+/// Makes an incomplete file.
+fn make(directory: &Directory, name: &Component) -> Result<Made, Failure> {
+    let mut left = ATTEMPTS;
+    loop {
+        let temporary = temporary_name(name)?;
+        left -= 1;
+        match directory.make_file(&temporary) {
+            // A fork of this process has made it.
+            Err(Errno::EXIST) if left > 0 => {}
+            made => return Ok((temporary, made.map_err(|error| cannot_make("file", directory, error))?)),
+        }
+    }
+}
+
+/// Claims an incomplete file and its final name.
+fn claim(
+    claims: &Claims,
+    directory: &Directory,
+    (temporary, name): (&Component, &Component),
+    file: &File,
+) -> Result<(), Failure> {
+    let inode = || rustix::fs::fstat(file).map(|stat| stat.st_ino);
+    claims.claim_file(directory, temporary, name, inode).map_err(|error| failure("read", error))
+}
+
 /// Returns whether another copy has locked or removed it, too.
 fn make_named(directory: &Directory, name: &Component) -> Result<(Made, bool), Failure> {
-    let temporary = temporary_name(name)?;
-    let file = directory.make_file(&temporary).map_err(|error| cannot_make("file", directory, error))?;
+    let (temporary, file) = make(directory, name)?;
     let is_locked = flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
     let is_taken = is_locked || rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 0);
     Ok(((temporary, file), is_taken))

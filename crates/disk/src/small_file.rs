@@ -16,6 +16,8 @@ pub(super) struct SmallFile {
     pub(super) name: Component,
     pub(super) claims: Arc<Claims>,
     pub(super) content: Vec<u8>,
+    /// Nothing had the final name when the copy looked.
+    pub(super) is_new: bool,
 }
 
 impl SmallFile {
@@ -33,9 +35,9 @@ impl SmallFile {
         self.content[start..start + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Creates the file under a temporary name.
-    pub(super) fn write(&self) -> Result<Partial, Failure> {
-        let Self { directory, name, claims, content } = self;
+    /// Creates the file under a temporary name, as a large one.
+    pub(super) fn spill(&self) -> Result<Partial, Failure> {
+        let Self { directory, name, claims, content, .. } = self;
         let size = (content.len() as u64, false);
         let partial = Partial::begin(Arc::clone(directory), name.clone(), size, Arc::clone(claims))?;
         partial.write_quietly(0, content)?;

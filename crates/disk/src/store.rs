@@ -4,7 +4,7 @@ mod claiming;
 mod made_root;
 mod setup;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use farhaul_session::{
@@ -55,6 +55,8 @@ pub struct DiskStore {
     remains: BTreeMap<EntryId, Remain>,
     /// Existing files that are compared, until their content comes.
     compared: BTreeMap<EntryId, Compared>,
+    /// Files whose names nothing had, until their content comes.
+    new: BTreeSet<EntryId>,
     known: KnownChunks,
     time_steps: TimeSteps,
     files: BTreeMap<EntryId, Open>,
@@ -117,7 +119,7 @@ impl DiskStore {
     /// Moves a file from memory to the disk: one of unknown size that becomes long.
     fn spill(&mut self, id: EntryId) -> Result<&Partial, Failure> {
         let Some(Open::Small(file, entry)) = self.files.remove(&id) else { return Err(not_open()) };
-        let partial = Box::new(patiently(self.patience.as_deref(), || file.write())?);
+        let partial = Box::new(patiently(self.patience.as_deref(), || file.spill())?);
         match self.files.entry(id).or_insert(Open::Partial(partial, entry)) {
             Open::Partial(partial, _) => Ok(partial),
             Open::Small(..) | Open::Same(..) => Err(not_open()),
@@ -152,6 +154,9 @@ impl Store for DiskStore {
         let may_be_same = self.rules.skip == Skip::Digest && there.is_some_and(|there| size(&there) == entry.size);
         if self.rules.dry_run && !may_be_same {
             return Ok(Verdict::Have(change));
+        }
+        if there.is_none() {
+            self.new.insert(id);
         }
         let mut ranges = Vec::new();
         let Some((mut claimed, change)) = self.claim(id, &place, entry, there.as_ref())? else {
@@ -200,6 +205,7 @@ impl Store for DiskStore {
             return Err(FailCode::ParentFailed.into());
         };
         let remain = self.remains.remove(&id);
+        let is_new = self.new.remove(&id);
         let compared = self.compared.remove(&id);
         if let Some(compared) = &compared
             && compared.len() == entry.size
@@ -211,7 +217,8 @@ impl Store for DiskStore {
         let basis = compared.and_then(|compared| compared.open().ok());
         if entry.size <= SmallFile::MOST && remain.is_none() && basis.is_none() {
             let content = Vec::with_capacity(usize::try_from(entry.size).unwrap_or(0));
-            self.files.insert(id, Open::Small(SmallFile { directory, name, claims, content }, entry.clone()));
+            let file = SmallFile { directory, name, claims, content, is_new };
+            self.files.insert(id, Open::Small(file, entry.clone()));
             return Ok(());
         }
         let needed = Partial::needs(entry, remain.as_ref());
@@ -381,6 +388,7 @@ impl Store for DiskStore {
     fn forget(&mut self, id: EntryId) {
         self.remains.remove(&id);
         self.compared.remove(&id);
+        self.new.remove(&id);
     }
 
     fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)> {

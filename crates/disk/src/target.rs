@@ -1,10 +1,12 @@
 //! The final name of a complete file. The file replaces a regular file or nothing. Any other entry keeps its name.
 
+use std::sync::MutexGuard;
+
 use farhaul_session::{Component, FailCode, Failure};
 use rustix::fs::{FileType, RenameFlags, Stat};
 use rustix::io::Errno;
 
-use super::claims::Claims;
+use super::claims::{Claimed, Claims};
 use super::directory::{Directory, kind};
 use super::failure::{cannot_change, cannot_make};
 
@@ -48,6 +50,17 @@ impl Target<'_> {
         }
     }
 
+    /// Gives a name that nothing has.
+    pub(super) fn take_free(self, temporary: &Component, claims: &Claims) -> Result<(), Refusal> {
+        let _claimed = self.exclusively(claims);
+        self.rename(temporary, RenameFlags::NOREPLACE)
+    }
+
+    /// Keeps other threads from giving names in the directory, unless the file system tells this one from all others.
+    fn exclusively(self, claims: &Claims) -> Option<MutexGuard<'_, Claimed>> {
+        Some(claims.lock()).filter(|claimed| !claimed.tells_apart(self.name))
+    }
+
     /// The regular file that has the name now.
     pub(super) fn replaced(self) -> Option<Stat> {
         self.directory.stat(self.name).ok().filter(|stat| kind(stat) == FileType::RegularFile)
@@ -60,18 +73,23 @@ impl Target<'_> {
     ///
     /// A file that this copy has made under another name stays.
     pub(super) fn take(self, temporary: &Component, claims: &Claims) -> Result<(), Failure> {
-        let mut claimed = claims.lock();
         // Most names are new.
-        let mut taken = self.rename(temporary, RenameFlags::NOREPLACE);
+        self.take_free(temporary, claims).or_else(|_| self.take_any(temporary, claims))
+    }
+
+    /// The same for a name that a file is likely to have.
+    pub(super) fn take_any(self, temporary: &Component, claims: &Claims) -> Result<(), Failure> {
+        let mut claimed = self.exclusively(claims);
+        let mut taken = Err(Refusal::System(Errno::EXIST));
         for _ in 0..ATTEMPTS {
-            if taken.is_ok() {
-                break;
-            }
             taken = self.standing().map_err(Refusal::System).and_then(|standing| match standing {
                 None => self.rename(temporary, RenameFlags::NOREPLACE),
                 Some(Standing { kind, inode }) => {
-                    let permitted = claimed.permit(self.directory, self.name, inode).map_err(Refusal::Claimed);
-                    permitted.and_then(|()| match kind {
+                    let permitted = match &mut claimed {
+                        Some(claimed) => claimed.permit(self.directory, self.name, inode),
+                        None => claims.lock().permit(self.directory, self.name, inode),
+                    };
+                    permitted.map_err(Refusal::Claimed).and_then(|()| match kind {
                         FileType::RegularFile => self.replace(temporary),
                         kind => Err(Refusal::InTheWay(kind)),
                     })

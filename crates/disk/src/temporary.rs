@@ -1,5 +1,8 @@
 //! The names of incomplete files and their journals: `.NAME.RANDOM.fhpart` and `.NAME.RANDOM.fhjournal`.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use farhaul_session::{Component, FailCode, Failure};
 
 /// Suffix of incomplete files, by which people and clean-up jobs recognise them.
@@ -15,10 +18,27 @@ const SHOWN_NAME: usize = 255 - 2 - RANDOM_DIGITS - JOURNAL.len();
 
 /// A new name for the incomplete file that will be `name`: hidden, beside the target, and impossible to guess.
 pub(super) fn temporary_name(name: &Component) -> Result<Component, Failure> {
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(|error| Failure::new(FailCode::Io, error.to_string()))?;
-    let end = format!(".{:016x}{PARTIAL}", u64::from_ne_bytes(random));
+    let end = format!(".{:016x}{PARTIAL}", next_random()?);
     Component::new(&[b".", shown_part(name), end.as_bytes()].concat()).map_err(|_| FailCode::NameRefused.into())
+}
+
+/// The next 64 bits of a sequence that looks random to whoever lacks the key of this process. A call of the system for each name would
+/// cost more. A process and its fork share the sequence, so a name may exist already.
+fn next_random() -> Result<u64, Failure> {
+    static KEY: OnceLock<[u8; blake3::KEY_LEN]> = OnceLock::new();
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let key = match KEY.get() {
+        Some(key) => key,
+        None => {
+            let mut key = [0; blake3::KEY_LEN];
+            getrandom::fill(&mut key).map_err(|error| Failure::new(FailCode::Io, error.to_string()))?;
+            KEY.get_or_init(|| key)
+        }
+    };
+    let mut bits = [0; 8];
+    let count = COUNT.fetch_add(1, Ordering::Relaxed).to_ne_bytes();
+    blake3::Hasher::new_keyed(key).update(&count).finalize_xof().fill(&mut bits);
+    Ok(u64::from_ne_bytes(bits))
 }
 
 /// The part of a name that its temporary names show.
@@ -109,6 +129,14 @@ mod tests {
             assert!(!is_temporary(&Component::new(name.as_bytes()).unwrap()), "{name}");
         }
     }
+
+    #[test]
+    fn temporary_names_do_not_repeat() {
+        let name = Component::new(b"a").unwrap();
+        let names: std::collections::BTreeSet<_> = (0..1_000).map(|_| temporary_name(&name).unwrap()).collect();
+        assert_eq!(names.len(), 1_000);
+    }
+
     #[test]
     fn no_entry_gets_the_name_into_which_munged_links_lead() {
         for (name, may) in [("farhaul-munged", false), ("Farhaul-Munged", false), ("farhaul-munged2", true)] {

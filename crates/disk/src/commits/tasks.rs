@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use farhaul_session::{EntryId, Failure};
+use farhaul_session::{EntryId, FailCode, Failure};
 use rustix::io::Errno;
 
 use crate::descriptors::Permit;
@@ -44,10 +44,12 @@ impl Complete {
         }
     }
 
-    fn written(self, patience: Option<&Patience>) -> Result<Partial, Failure> {
+    /// The file under its temporary name, and what it takes to write it again if it is [small](Partial::small).
+    fn written(self, patience: Option<&Patience>) -> (Result<Partial, Failure>, Option<SmallFile>) {
         match self {
-            Self::Written(partial) => Ok(*partial),
-            Self::Small(file) => patiently(patience, || file.write()),
+            Self::Written(partial) => (Ok(*partial), None),
+            Self::Small(file) if file.is_new => (patiently(patience, || Partial::small(&file)), Some(file)),
+            Self::Small(file) => (patiently(patience, || file.spill()), None),
         }
     }
 }
@@ -122,34 +124,53 @@ fn commit_files(files: Vec<(FileCommit, Permit)>) -> Vec<Done> {
         .into_iter()
         .map(|(FileCommit { id, content, how }, permit)| {
             let directories = if how.syncs { vec![Arc::clone(content.directory())] } else { Vec::new() };
-            let partial = content
-                .written(how.patience.as_deref())
-                .and_then(|mut partial| partial.prepare(&how).map(|()| partial));
-            (Named { id, directories, _permit: permit }, how, partial)
+            let (partial, small) = content.written(how.patience.as_deref());
+            let partial = partial.and_then(|mut partial| partial.prepare(&how).map(|()| partial));
+            Prepared { named: Named { id, directories, _permit: permit }, how, partial, small }
         })
         .collect();
     sync(&mut prepared);
-    let named = |(named, how, partial): (Named, Commitment, Result<Partial, Failure>)| {
-        Done::of(named, partial.and_then(|partial| partial.take_name(&how)))
-    };
-    prepared.into_iter().map(named).collect()
+    prepared.into_iter().map(Prepared::named).collect()
+}
+
+/// A file under its temporary name, with its properties.
+struct Prepared {
+    named: Named,
+    how: Commitment,
+    partial: Result<Partial, Failure>,
+    /// What it takes to write it again, if it is [small](Partial::small).
+    small: Option<SmallFile>,
+}
+
+impl Prepared {
+    fn named(self) -> Done {
+        let Self { named, how, partial, small } = self;
+        let taken = partial.and_then(|partial| partial.take_name(&how));
+        let done = match (taken, small) {
+            // Another copy has removed it, or made one of its name.
+            (Err(failure), Some(small)) if failure.code == FailCode::NotFound => {
+                patiently(how.patience.as_deref(), || small.spill()).and_then(|partial| partial.commit(&how))
+            }
+            (taken, _) => taken,
+        };
+        Done::of(named, done)
+    }
 }
 
 /// Makes the content of prepared files survive a crash.
-fn sync(prepared: &mut [(Named, Commitment, Result<Partial, Failure>)]) {
-    let to_sync = |(_, how, partial): &(Named, Commitment, Result<Partial, Failure>)| how.syncs && partial.is_ok();
-    let all: Vec<_> = prepared.iter().filter(|item| to_sync(item)).collect();
+fn sync(prepared: &mut [Prepared]) {
+    let all: Vec<_> = prepared.iter().filter(|file| file.how.syncs && file.partial.is_ok()).collect();
     let devices: Vec<_> =
-        all.iter().filter_map(|(named, ..)| Some(named.directories.first()?.identity().device())).collect();
+        all.iter().filter_map(|file| Some(file.named.directories.first()?.identity().device())).collect();
     let is_one = devices.windows(2).all(|pair| pair[0] == pair[1]);
     if all.len() >= SYNC_TOGETHER
         && is_one
-        && let Some((named, ..)) = all.first()
-        && named.directories.first().is_some_and(|directory| rustix::fs::syncfs(directory).is_ok())
+        && let Some(first) = all.first()
+        && first.named.directories.first().is_some_and(|directory| rustix::fs::syncfs(directory).is_ok())
     {
         return;
     }
-    for (_, how, partial) in prepared {
+    for Prepared { how, partial, .. } in prepared {
         let synced = match partial {
             Ok(partial) if how.syncs => partial.sync_all(),
             _ => Ok(()),

@@ -1,6 +1,6 @@
 //! The target of a store, and what it is given before the first entry.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -78,6 +78,7 @@ impl DiskStore {
             rules,
             remains: BTreeMap::new(),
             compared: BTreeMap::new(),
+            new: BTreeSet::new(),
             known: KnownChunks::default(),
             time_steps: TimeSteps::default(),
             files: BTreeMap::new(),

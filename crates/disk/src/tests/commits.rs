@@ -86,3 +86,52 @@ fn a_dropped_store_completes_its_commits() {
     assert!(tree(&to.0).iter().all(|(path, _)| !path.to_string_lossy().ends_with(".fhpart")));
     assert_eq!(fs::metadata(to.path("d")).unwrap().permissions().mode() & 0o777, 0o755);
 }
+
+#[test]
+fn small_files_arrive_although_another_copy_removes_what_it_takes_for_remains() {
+    let to = Scratch::new("removed-meanwhile");
+    let mut store = DiskStore::at(&to.0, true).unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let removed = thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let (other, mut removed) = (Directory::open(&to.0).unwrap(), 0);
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                removed += crate::remains::remove_all(&other).unwrap().0;
+            }
+            removed
+        });
+        for id in 0..500 {
+            let entry = file(&format!("{id}"), 1);
+            begin_file(&mut store, EntryId(id), &entry).unwrap();
+            store.write(EntryId(id), 0, b"x").unwrap();
+            store.commit(EntryId(id), &entry, &Digest::of(b"x")).unwrap();
+        }
+        let failed = failures(&mut store);
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(failed, []);
+        other.join().unwrap()
+    });
+    println!("{removed} were removed");
+    let all = tree(&to.0);
+    assert_eq!(all.len(), 500, "and nothing incomplete is left");
+    assert!(all.iter().all(|(_, content)| content == "x"));
+}
+
+#[test]
+fn what_a_dead_copy_left_of_a_small_file_goes_with_the_next_one() {
+    let to = Scratch::new("small-remain");
+    // Nothing locks it, as after a kill.
+    to.write(".file.0123456789abcdef.fhpart", b"ne");
+    set_private(&to.path(".file.0123456789abcdef.fhpart"));
+    let mut store = DiskStore::at(&to.0, true).unwrap();
+    let entry = file("file", 3);
+    begin_file(&mut store, EntryId(0), &entry).unwrap();
+    store.write(EntryId(0), 0, b"new").unwrap();
+    store.commit(EntryId(0), &entry, &Digest::of(b"new")).unwrap();
+    assert_eq!(failures(&mut store), []);
+    assert_eq!(tree(&to.0), [("file".into(), "new".into())]);
+}
+
+fn set_private(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+}

@@ -103,6 +103,24 @@ fn a_replaced_file_keeps_its_permissions_and_no_special_bits() {
 }
 
 #[test]
+fn a_file_that_appears_before_the_commit_hands_its_permissions_on() {
+    let to = Scratch::new("modes-late");
+    let mut store = DiskStore::at(&to.0, true).unwrap();
+    // The first one shows that the file system tells names apart.
+    for (id, name) in [(0, "first"), (1, "file")] {
+        let entry = Entry { mode: 0o777, ..file(name, 3) };
+        begin_file(&mut store, EntryId(id), &entry).unwrap();
+        store.write(EntryId(id), 0, b"new").unwrap();
+        to.write(name, b"late");
+        set_mode(&to.path(name), 0o600);
+        store.commit(EntryId(id), &entry, &Digest::of(b"new")).unwrap();
+        assert_eq!(failures(&mut store), []);
+        assert_eq!(mode(&to.path(name)), 0o600);
+    }
+    assert_eq!(tree(&to.0), ["file", "first"].map(|name| (name.into(), "new".into())));
+}
+
+#[test]
 fn a_replaced_file_keeps_its_group_or_that_group_loses_its_rights() {
     if !geteuid().is_root() {
         eprintln!("skipped: only root gives files to any group");
