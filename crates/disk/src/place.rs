@@ -49,6 +49,8 @@ struct OpenDirectory {
     id: EntryId,
     /// `None` in a dry run, if it does not exist.
     identity: Option<Identity>,
+    /// Whether this copy has made it.
+    is_new: bool,
     /// Its mode if the copy breaks off. `None` for directories that existed before, which keep their mode in any case.
     mode_after_break: Option<u32>,
     /// What the copy has made in it.
@@ -64,6 +66,8 @@ pub(super) struct StoredPlace {
     /// Its name there.
     pub(super) name: Component,
     pub(super) claims: Arc<Claims>,
+    /// Whether this copy has made its directory.
+    pub(super) is_in_new: bool,
     /// The path of its directory in the session.
     parents: RelPath,
 }
@@ -108,9 +112,10 @@ impl Places {
 
     /// Makes a directory, or takes the one that stands there. In a dry run, none is made.
     pub(super) fn make_dir(&mut self, id: EntryId, entry: &Entry, dry_run: bool) -> Result<Made, Failure> {
-        let open = |identity, mode_after_break, remains| OpenDirectory {
+        let open = |identity, mode_after_break, remains: Option<Remains>| OpenDirectory {
             id,
             identity,
+            is_new: remains.is_some(),
             mode_after_break,
             claims: Arc::default(),
             remains,
@@ -169,14 +174,14 @@ impl Places {
         refuse_reserved(&name)?;
         if parents.is_empty() {
             let (directory, claims) = (Arc::clone(&self.root), Arc::clone(&self.claims));
-            return Ok(Some(StoredPlace { directory, name, claims, parents: RelPath::root() }));
+            return Ok(Some(StoredPlace { directory, name, claims, is_in_new: false, parents: RelPath::root() }));
         }
         let parents = path.parent();
         let open = self.directories.get(&parents).ok_or_else(|| Failure::from(FailCode::ParentFailed))?;
         let Some(identity) = open.identity else { return Ok(None) };
-        let claims = Arc::clone(&open.claims);
+        let (claims, is_in_new) = (Arc::clone(&open.claims), open.is_new);
         let directory = self.open(&parents, identity)?;
-        Ok(Some(StoredPlace { directory, name, claims, parents }))
+        Ok(Some(StoredPlace { directory, name, claims, is_in_new, parents }))
     }
 
     /// The name of the source of the directory that has its own name from the target.
@@ -195,7 +200,7 @@ impl Places {
         }
         let (name, _) = path.split_last().ok_or_else(|| Failure::from(FailCode::NameRefused))?;
         let directory = self.directory(&parents)?;
-        Ok(Some(StoredPlace { directory, name: name.clone(), claims: Arc::default(), parents }))
+        Ok(Some(StoredPlace { directory, name: name.clone(), claims: Arc::default(), is_in_new: false, parents }))
     }
 
     /// Opens a directory of the copy. It must be the one that the copy made or found there.

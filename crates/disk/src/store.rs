@@ -137,7 +137,9 @@ impl Store for DiskStore {
         self.surplus.saw(&entry.path, &self.places);
         let Some(place) = self.places.find(entry)? else { return Ok(Verdict::Have(Change::New)) };
         let StoredPlace { directory, name, claims, .. } = &place;
-        let there = Target { directory, name }.check(claims)?;
+        // In a directory of this copy, nothing has the name yet. If something has it all the same, the commit finds out.
+        let is_free = place.is_in_new && self.rules.skip != Skip::Exists;
+        let there = if is_free { None } else { Target { directory, name }.check(claims)? };
         if let Some(there) = &there
             && let Some(change) = self.has(&place, entry, there)?
         {

@@ -107,7 +107,8 @@ fn a_file_that_appears_before_the_commit_hands_its_permissions_on() {
     let to = Scratch::new("modes-late");
     let mut store = DiskStore::at(&to.0, true).unwrap();
     // The first one shows that the file system tells names apart.
-    for (id, name) in [(0, "first"), (1, "file")] {
+    store.make_dir(EntryId(9), &directory("d")).unwrap();
+    for (id, name) in [(0, "first"), (1, "file"), (2, "d/first"), (3, "d/file")] {
         let entry = Entry { mode: 0o777, ..file(name, 3) };
         begin_file(&mut store, EntryId(id), &entry).unwrap();
         store.write(EntryId(id), 0, b"new").unwrap();
@@ -115,9 +116,9 @@ fn a_file_that_appears_before_the_commit_hands_its_permissions_on() {
         set_mode(&to.path(name), 0o600);
         store.commit(EntryId(id), &entry, &Digest::of(b"new")).unwrap();
         assert_eq!(failures(&mut store), []);
-        assert_eq!(mode(&to.path(name)), 0o600);
+        assert_eq!((mode(&to.path(name)), fs::read(to.path(name)).unwrap()), (0o600, b"new".to_vec()));
     }
-    assert_eq!(tree(&to.0), ["file", "first"].map(|name| (name.into(), "new".into())));
+    assert_eq!(tree(&to.0).len(), 5, "and nothing incomplete is left");
 }
 
 #[test]

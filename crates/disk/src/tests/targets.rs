@@ -106,6 +106,26 @@ fn a_thing_that_appears_at_the_target_while_the_file_arrives_is_refused_by_name_
     });
 }
 
+/// In a directory that the copy has made, it expects nothing.
+#[test]
+fn a_thing_that_appears_in_a_new_directory_is_refused_and_stays() {
+    for_each_thing("new-directory", |thing, to| {
+        let mut store = DiskStore::at(&to.0, true).unwrap();
+        store.make_dir(EntryId(0), &directory("d")).unwrap();
+        if !(thing.make)(&to.path("d/target")) {
+            return;
+        }
+        for (id, size) in [(1, 3), (2, LARGE)] {
+            let entry = file("d/target", size);
+            begin_file(&mut store, EntryId(id), &entry).unwrap();
+            store.write(EntryId(id), 0, b"new").unwrap();
+            store.commit(EntryId(id), &entry, &Digest::of(b"new")).unwrap();
+            assert_eq!(failures(&mut store), [(EntryId(id), FailCode::Exists)]);
+            assert!((thing.is_still_there)(kind(&to.path("d/target"))));
+        }
+    });
+}
+
 #[test]
 fn a_thing_that_slips_in_between_the_last_look_and_the_rename_stays() {
     for_each_thing("slips", |thing, to| {
