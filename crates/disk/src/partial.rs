@@ -1,18 +1,21 @@
 //! An incomplete file under its temporary name.
 
+mod made;
+
 use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, LazyLock};
 
 use farhaul_session::{CHUNK_LEN, ChunkDigest, Component, Ends, Entry, FailCode, Failure, chunk_count, chunk_range};
-use rustix::fs::{FallocateFlags, FlockOperation, Mode, RenameFlags, fallocate, flock};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::fs::{FallocateFlags, Mode, RenameFlags, fallocate};
+use rustix::io::retry_on_intr;
 use rustix::process::{Resource, getrlimit};
 
+use self::made::{make, make_locked};
 use super::claims::Claims;
 use super::directory::{Directory, no_modes_here};
-use super::failure::{cannot_make, failure, io_failure};
+use super::failure::{failure, io_failure};
 use super::journal::Journal;
 use super::patience::Patience;
 use super::properties::TargetProperties;
@@ -25,8 +28,6 @@ use super::temporary::{journal_of, temporary_name};
 
 /// The mode of an incomplete file.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
-/// Attempts to find a temporary name that nothing has.
-const ATTEMPTS: usize = 4;
 
 /// An incomplete file. If it is dropped before its commit or removal, the bytes that arrived stay under the temporary name,
 /// without the space that was reserved for others. Without any bytes, it is removed.
@@ -458,34 +459,6 @@ fn verify(file: &File, digest: &farhaul_session::Digest, ends: &Ends) -> Result<
     }
 }
 
-/// An incomplete file and its temporary name.
-type Made = (Component, File);
-
-/// Makes an incomplete file, and locks it. Before it is locked, another copy to the same target may take it for a remain and
-/// remove it. Then a new one is made that has no name until it is locked, where the file system can. On file systems without
-/// locks, two copies to one target at a time may disturb each other: each of them ends with a whole file or an error all the same.
-fn make_locked(directory: &Directory, name: &Component) -> Result<Made, Failure> {
-    let (made, is_taken) = make_named(directory, name)?;
-    if !is_taken {
-        return Ok(made);
-    }
-    make_unnamed(directory, name).or_else(|_| Ok(make_named(directory, name)?.0))
-}
-
-/// Makes an incomplete file.
-fn make(directory: &Directory, name: &Component) -> Result<Made, Failure> {
-    let mut left = ATTEMPTS;
-    loop {
-        let temporary = temporary_name(name)?;
-        left -= 1;
-        match directory.make_file(&temporary) {
-            // A fork of this process has made it.
-            Err(Errno::EXIST) if left > 0 => {}
-            made => return Ok((temporary, made.map_err(|error| cannot_make("file", directory, error))?)),
-        }
-    }
-}
-
 /// Claims an incomplete file and its final name.
 fn claim(
     claims: &Claims,
@@ -495,24 +468,6 @@ fn claim(
 ) -> Result<(), Failure> {
     let inode = || rustix::fs::fstat(file).map(|stat| stat.st_ino);
     claims.claim_file(directory, temporary, name, inode).map_err(|error| failure("read", error))
-}
-
-/// Returns whether another copy has locked or removed it, too.
-fn make_named(directory: &Directory, name: &Component) -> Result<(Made, bool), Failure> {
-    let (temporary, file) = make(directory, name)?;
-    let is_locked = flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
-    let is_taken = is_locked || rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 0);
-    Ok(((temporary, file), is_taken))
-}
-
-fn make_unnamed(directory: &Directory, name: &Component) -> Result<Made, Failure> {
-    let temporary = temporary_name(name)?;
-    let named = directory.make_unnamed_file().and_then(|file| {
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        directory.name_file(&file, &temporary)?;
-        Ok(file)
-    });
-    Ok((temporary, named.map_err(|error| cannot_make("file", directory, error))?))
 }
 
 #[cfg(test)]
