@@ -73,8 +73,8 @@ struct SendState {
     pending: BTreeMap<EntryId, Pending>,
     /// Those among them that are no open directories.
     waiting: Unanswered,
-    /// Files among them without their first answer.
-    unanswered: u64,
+    /// Files among them whose content the receiver may still ask for.
+    undecided: u64,
     /// Files that this side gave up before their first answer, which is still in flight.
     given_up: BTreeSet<EntryId>,
     /// Whether any file was answered.
@@ -160,6 +160,13 @@ enum Stage {
     Sending,
     /// With this digest.
     Sent(Digest),
+}
+
+impl Pending {
+    /// Whether its first answer is missing, and may ask for content. Content that was sent answers every question.
+    const fn is_undecided(&self) -> bool {
+        !self.is_answered && !matches!(self.stage, Stage::Sent(_))
+    }
 }
 
 impl FileSender {

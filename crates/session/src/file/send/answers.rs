@@ -79,8 +79,8 @@ impl SendState {
         }
         let pending =
             self.pending.get_mut(&id).filter(|pending| !pending.is_answered).ok_or(Violation::UnknownEntry)?;
+        self.undecided -= u64::from(pending.is_undecided());
         pending.is_answered = true;
-        self.unanswered -= 1;
         Ok(Some(pending))
     }
 
@@ -253,9 +253,9 @@ impl SendState {
         self.is_heard = true;
         self.unrequested.clear();
         self.given_up.remove(&id);
-        let Some(Pending { entry, is_answered, .. }) = self.pending.get(&id) else { return Ok(()) };
-        self.unanswered -= u64::from(!is_answered);
-        let path = ShownPath::from(&entry.path);
+        let Some(pending) = self.pending.get(&id) else { return Ok(()) };
+        self.undecided -= u64::from(pending.is_undecided());
+        let path = ShownPath::from(&pending.entry.path);
         self.drop_pending(id);
         self.report_failed(path, failure, Side::Peer);
         Ok(())

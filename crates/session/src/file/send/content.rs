@@ -328,6 +328,7 @@ impl SendState {
             Ok(digest) => {
                 self.out.put(|out| put_frame(out, FrameKind::Digest, |out| out.extend_from_slice(digest.as_bytes())));
                 if let Some(pending) = self.pending.get_mut(&id) {
+                    self.undecided -= u64::from(pending.is_undecided());
                     pending.stage = Stage::Sent(digest);
                 }
             }
@@ -353,12 +354,12 @@ impl SendState {
     /// A file cannot be sent. It was already reported if the receiver refused it.
     fn give_up<S: Source + ?Sized>(&mut self, source: &mut S, id: EntryId, failure: Failure) {
         self.out.put(|out| put_frame(out, FrameKind::Failed, |out| put_failed(out, id, &failure)));
-        if let Some(Pending { entry, is_answered, .. }) = self.take_pending(id) {
-            if !is_answered {
-                self.unanswered -= 1;
+        if let Some(pending) = self.take_pending(id) {
+            self.undecided -= u64::from(pending.is_undecided());
+            if !pending.is_answered {
                 self.given_up.insert(id);
             }
-            self.report_failed(ShownPath::from(&entry.path), failure, Side::Here);
+            self.report_failed(ShownPath::from(&pending.entry.path), failure, Side::Here);
         }
         source.forget(id);
     }

@@ -122,7 +122,7 @@ impl SendState {
         match entry.kind {
             EntryKind::Directory => self.open.open(entry.name().clone(), id),
             EntryKind::File => {
-                self.unanswered += 1;
+                self.undecided += 1;
                 self.expected = self
                     .expected
                     .filter(|_| entry.has_size())
@@ -144,9 +144,9 @@ impl SendState {
         self.pending.insert(id, pending);
     }
 
-    /// Ends this side's part once every file is answered and sent.
+    /// Ends this side's part once every file is sent, or answered. Files that were sent before their answer need no round trip for it.
     fn end_if_sent<S: Source + ?Sized>(&mut self, source: &mut S) {
-        let is_sent = self.is_walked && self.unanswered == 0 && !self.has_content();
+        let is_sent = self.is_walked && self.undecided == 0 && !self.has_content();
         if !is_sent || !self.course.is_at(SendPhase::Sending) {
             return;
         }

@@ -86,6 +86,31 @@ fn both_sides_learn_each_others_figures() {
 }
 
 #[test]
+fn small_files_need_one_round_trip() {
+    let sent = tree(&[("d/", 0), ("d/a", 5_000), ("d/have", 7), ("top", 400_000)]);
+    let mut store = MemoryStore { tree: tree(&[("d/", 0), ("d/have", 7)]), ..MemoryStore::default() };
+    let (mut source, mut sender) = (MemorySource::new(sent.clone()), FileSender::push(Push::default()));
+    let (mut forth, mut back) = (Vec::new(), Vec::new());
+    loop {
+        let pending = sender.poll_write(&mut source);
+        let count = pending.len();
+        forth.extend_from_slice(pending);
+        sender.handle_written(count);
+        if count == 0 {
+            break;
+        }
+    }
+    let (used, open) = Acceptor::new().handle_received(&forth).unwrap();
+    let mut receiver = FileReceiver::answer(&open.unwrap(), LIMITS);
+    assert_eq!(receiver.handle_received(&mut store, &forth[used..]), Ok(forth.len() - used));
+    assert!(receiver.is_over() && receiver.error().is_none(), "everything was in flight: {receiver:?}");
+    back.extend_from_slice(receiver.poll_write());
+    assert_eq!(sender.handle_received(&back), Ok(back.len()));
+    assert!(sender.is_over() && sender.error().is_none());
+    assert_eq!((store.tree, sender.totals().files + sender.totals().kept), (sent, 3));
+}
+
+#[test]
 fn an_empty_copy_is_done_at_once() {
     let (seen, store) = copy(BTreeMap::new(), Pipes::WIDE);
     assert_eq!(seen.totals(), Totals::default());
