@@ -28,7 +28,7 @@ use crate::error::{Code, Error};
 use crate::event::Events;
 use crate::remote::frames::{Frames, MARK, decode_body};
 use crate::remote::messages::{Failed, Flowing, FromRemote, Hello, Ready, Stored, ToRemote, VERSION};
-use crate::remote::{Other, stdout};
+use crate::remote::{Other, ssh_tells_the_end, stdout};
 use crate::rsh::{self, CommandHost};
 use crate::serve::hosting::Hosting;
 use crate::serve::listener::{self, Caller, Callers, Limits, ThroughSsh};
@@ -196,6 +196,7 @@ fn serve(near: LocalProgram, hello: Hello, host: &dyn Host, environment: &Enviro
     let (canceller, its, detach) = (endpoint.canceller(), Arc::clone(&has_begun), hello.detach);
     let at_end = move || {
         if !(detach && its.load(Ordering::Acquire)) {
+            ssh_tells_the_end();
             canceller.cancel();
         }
     };

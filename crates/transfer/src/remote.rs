@@ -49,7 +49,7 @@ pub(crate) mod stdout;
 mod words;
 
 pub use child::peer_knows_of_the_end;
-pub(crate) use child::{RemoteMux, RemoteProgram};
+pub(crate) use child::{RemoteMux, RemoteProgram, ssh_tells_the_end};
 pub(crate) use process::widen;
 pub use reach::{Answering, Other};
 pub use ssh::{RUNS_COMMANDS, Ssh, setting};

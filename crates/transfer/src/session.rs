@@ -103,13 +103,15 @@ pub struct SessionConnection<'a> {
     pub early: &'a [u8],
 }
 
-/// The role of this side. The connecting side closes.
+/// The role of this side. The side that was not called closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It has connected, and closes.
     Connecting,
     /// It was called.
     Accepting,
+    /// It has connected to a program that it started, and ends that. So nobody waits until the other side has heard of the end.
+    Starting,
 }
 
 /// Runs `session` until it is over and the stream is finished.
@@ -403,6 +405,8 @@ fn conclude(
     } else if told && moved.is_ok() && connection.role == Role::Accepting && session.error().is_none() {
         wait_for_peer();
         // If a signal stopped this side meanwhile, the last answers may still be in flight.
+        connection.stream.finish_in_background();
+    } else if told && moved.is_ok() && connection.role == Role::Starting && session.error().is_none() {
         connection.stream.finish_in_background();
     } else if told {
         let _ = connection.stream.finish();

@@ -21,6 +21,7 @@ use crate::control::Control;
 use crate::environment::Environment;
 use crate::error::{Code, Error, Trouble};
 use crate::event::{Event, Moved};
+use crate::remote::RemoteProgram;
 use crate::remote::reach::{self, OverSsh, Reached};
 use crate::report::{Direction, Report};
 use crate::session::file::outcome::{self, Measured};
@@ -202,7 +203,9 @@ impl<'a> Exchange<'a> {
         if let Some((further, bonding)) = reached.further.as_ref().zip(self.bonding) {
             further.open(stream, self.copy.flows, bonding);
         }
-        let connection = SessionConnection { stream, role: Role::Connecting, clock, early: &[] };
+        let ends_peer = reached.far.as_ref().is_some_and(RemoteProgram::ends_with_ssh);
+        let role = if ends_peer { Role::Starting } else { Role::Connecting };
+        let connection = SessionConnection { stream, role, clock, early: &[] };
         let steering = (&self.environment.throttle, &self.environment.cancellation);
         let obeys = (self.copy.settings.of_sender(), Obedience::default());
         let (waits, driven) = drive(&connection, &mut Throttled::new(&mut job, stream, steering, obeys));

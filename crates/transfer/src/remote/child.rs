@@ -39,8 +39,13 @@ const ANSWER: Duration = Duration::from_secs(15);
 /// Number of looks at ssh after its last output: a second together.
 const LOOKS: usize = 100;
 
-/// Whether the end of an SSH connection told the remote program that everything is over.
+/// Whether the end of an SSH connection told the other program that everything is over.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+
+/// The end of the SSH connection has told this program that everything is over.
+pub(crate) fn ssh_tells_the_end() {
+    HAS_ENDED.store(true, Ordering::Release);
+}
 
 /// Whether the peer knows of the end by ssh, so that nobody need wait for its connection to close.
 pub fn peer_knows_of_the_end() -> bool {
@@ -237,6 +242,11 @@ impl RemoteProgram {
         }
     }
 
+    /// Whether it ends with ssh.
+    pub(crate) fn ends_with_ssh(&self) -> bool {
+        !self.is_detached
+    }
+
     /// Has the loss of ssh call `cancel`, unless the copy is detached.
     pub(crate) fn on_ssh_loss(&self, cancel: impl Fn() + Send + 'static) {
         if !self.is_detached {
@@ -297,7 +307,7 @@ impl Drop for RemoteProgram {
         self.monitor.copy_ended();
         // A detached program knows of the end by close packets.
         if self.is_ready && !self.is_detached {
-            HAS_ENDED.store(true, Ordering::Release);
+            ssh_tells_the_end();
         }
         self.mux.hang_up();
         end(&self.child);

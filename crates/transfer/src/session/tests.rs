@@ -1,6 +1,9 @@
 use std::hint::black_box;
+use std::os::unix::net::UnixStream;
 
 use farhaul::{Endpoint, Listener, Stream};
+use farhaul_bond::First;
+use farhaul_bond::mux::Mux;
 use farhaul_session::{
     Acceptor, Commit, Digest, Entry, EntryId, Failure, FileReceiver, FileSender, Leftover, Made, MemoryFile,
     MemorySource, MemoryStore, Push, ReceiveLimits, RelPath, Store,
@@ -383,5 +386,19 @@ fn a_question_of_any_poll_is_answered_before_the_thread_waits() {
         assert!(drive(&connection, &mut session).1.is_ok());
         assert_eq!(peer.join().unwrap().expect("an answer"), b"answer");
         assert!(!session.waited, "sends: {sends}, poll {question}");
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_program_that_ends_with_this_side() {
+    for sends in [false, true] {
+        let (near, _silent) = UnixStream::pair().unwrap();
+        let mux = Mux::begin((near.try_clone().unwrap(), Vec::new()), near, |_| Ok(()), || {}).unwrap();
+        let stream = BondedStream::only(First::Ssh(mux.stream(2 * PATIENCE), None));
+        let mut session = Asking { sends, answer: b"done".to_vec(), ..Asking::default() };
+        let clock = Clock::start();
+        let channel = Channel { stream: &stream, role: Role::Starting, clock, early: &[] };
+        assert!(drive(&channel, &mut session).1.is_ok());
+        assert!(clock.now() < farhaul_units::Instant::ZERO + PATIENCE, "sends: {sends}");
     }
 }
