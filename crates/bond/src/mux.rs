@@ -41,6 +41,8 @@ use self::frame::Frame;
 use self::state::MuxState;
 pub use self::stream::MuxStream;
 
+/// Longest [`opening`] of a stream, in bytes.
+pub const MOST_OPENING: usize = frame::MOST_DATA;
 /// Bytes of the stream that may be underway or wait at the peer: 1 Gbit/s for 130 ms. A channel of OpenSSH itself has 2 MiB underway.
 const WINDOW: u64 = 16 << 20;
 /// Time without a word of the peer after which it is lost, unless the stream has another one: the contract of the command line.
@@ -64,22 +66,35 @@ struct Shared {
     relayed_to: OnceLock<Weak<Shared>>,
 }
 
+/// The bytes of a pipe whose stream begins with this `data`, no more than [`MOST_OPENING`] of it. They may come in another way, before
+/// the mux of their side begins: see [`Mux::begin`].
+pub fn opening(data: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if !data.is_empty() {
+        Frame::Data(data).put(&mut bytes);
+    }
+    bytes
+}
+
 /// Nobody takes it any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone;
 
 impl Mux {
-    /// Begins to read and to write, on threads of its own. `first` are bytes that were received already. `hear` gets the messages of the
-    /// peer, until it says that nobody wants more; `at_end` is called once nothing more comes.
+    /// Begins to read and to write, on threads of its own. `first` are bytes that were received already, and the peer has an
+    /// [`opening`] of so many bytes. `hear` gets the messages of the peer, until it says that nobody wants more; `at_end` is called once nothing more
+    /// comes.
     pub fn begin(
         (from, first): (impl Read + Send + 'static, Vec<u8>),
-        to: impl Write + Send + 'static,
+        (to, opening): (impl Write + Send + 'static, usize),
         hear: impl FnMut(&[u8]) -> Result<(), Gone> + Send + 'static,
         at_end: impl FnOnce() + Send + 'static,
     ) -> io::Result<Self> {
         let clock = Clock::start();
+        let mut state = MuxState::new(clock.now());
+        state.has_sent(opening, clock.now());
         let mux = Self(Arc::new(Shared {
-            state: Mutex::new(MuxState::new(clock.now())),
+            state: Mutex::new(state),
             work: Condvar::new(),
             changed: Condvar::new(),
             clock,

@@ -15,7 +15,7 @@ use std::time::Duration;
 use farhaul::Endpoint;
 use farhaul::security::{KeyPair, Pinned, PublicKey, Security};
 use farhaul_bond::First;
-use farhaul_bond::mux::{Gone, Mux, MuxStream};
+use farhaul_bond::mux::{self, Gone, Mux, MuxStream};
 use farhaul_disk::{DiskSource, DiskStore, Reach, Selection, Unguarded, Wording};
 use farhaul_keys::identity;
 use farhaul_session::{AbortCode, CopyScope, Request, ShownPath, escape};
@@ -79,7 +79,7 @@ pub trait Host: CommandHost + Sync {
 pub fn run(host: &dyn Host, environment: &Environment) -> Result<(), Error> {
     io::stdout().write_all(MARK).and_then(|()| io::stdout().flush())?;
     let environment = Environment { events: Events::unheard(), ..environment.clone() };
-    let mut near = LocalProgram { frames: Frames::clean() };
+    let mut near = LocalProgram { frames: Frames::clean(), opening: Vec::new() };
     let done = near.hello().and_then(|hello| serve(near, hello, host, &environment));
     let done = done.map_err(|error| {
         send(&FromRemote::Failed(Failed::from(&error)));
@@ -105,18 +105,26 @@ fn send(message: &FromRemote) {
 /// The local program, which speaks on stdin.
 struct LocalProgram {
     frames: Frames,
+    /// What its first message has of the stream, as bytes of the mux.
+    opening: Vec<u8>,
 }
 
 impl LocalProgram {
     fn hello(&mut self) -> Result<Hello, Error> {
-        match self.next() {
-            Some(told) => read_hello(told),
+        let hello = match self.next() {
+            Some(told) => read_hello(told)?,
             None if self.frames.is_empty() => {
-                Err(Error::new(Code::SshFailed, "nothing of the local program came in through ssh")
-                    .remedy("leave StdinNull and -n out of the settings of ssh, and let login shells read nothing"))
+                return Err(Error::new(Code::SshFailed, "nothing of the local program came in through ssh")
+                    .remedy("leave StdinNull and -n out of the settings of ssh, and let login shells read nothing"));
             }
-            None => Err(another_version()),
+            None => return Err(another_version()),
+        };
+        if let Some(opening) = &hello.opening {
+            let opening =
+                opening.bytes().ok_or_else(|| Error::new(Code::Protocol, "the stream begins with no base64"))?;
+            self.opening = mux::opening(&opening);
         }
+        Ok(hello)
     }
 
     /// The next message; `None` at the end of the SSH connection.
@@ -273,7 +281,8 @@ fn follow(
         }
         Ok(())
     };
-    Ok(stdout::begin(ready, near.frames.into_rest(), hear, at_end)?)
+    let first = [near.opening, near.frames.into_rest()].concat();
+    Ok(stdout::begin(ready, first, hear, at_end)?)
 }
 
 /// The one copy of this program, which is its remote end.

@@ -143,7 +143,8 @@ impl Rsh {
         // It would come with each run of a script, and `doctor` says the same.
         let warns_of_buffers = false;
         let (settings, only_sends) = (&self.settings, !warns_of_buffers);
-        let over = OverSsh { environment, settings, ssh: &ssh, only_sends, needs_udp: false, flows: ONE_FLOW };
+        let over =
+            OverSsh { environment, settings, ssh: &ssh, only_sends, needs_udp: false, flows: ONE_FLOW, opening: &[] };
         let mut reached = over.connect(&self.host, self.task.clone())?;
         let _capped = self.throttled(environment, &reached);
         client::run(&reached.stream, streams, environment).map_err(|unfinished| match unfinished {

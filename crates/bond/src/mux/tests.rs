@@ -11,7 +11,7 @@ use farhaul_units::Instant;
 
 use super::frame::Frame;
 use super::state::{MuxState, Over};
-use super::{Gone, Mux, MuxStream, WINDOW};
+use super::{Gone, Mux, MuxStream, WINDOW, opening};
 
 /// Longer than anything here takes on a busy machine.
 const LONG: Duration = Duration::from_secs(30);
@@ -26,7 +26,7 @@ impl End {
     fn on(socket: UnixStream, silence: Duration) -> Self {
         let (say, heard) = channel();
         let hear = move |message: &[u8]| say.send(message.to_vec()).map_err(|_| Gone);
-        let mux = Mux::begin((socket.try_clone().unwrap(), Vec::new()), socket, hear, || {}).unwrap();
+        let mux = Mux::begin((socket.try_clone().unwrap(), Vec::new()), (socket, 0), hear, || {}).unwrap();
         let stream = mux.stream(silence);
         Self { mux, stream, heard }
     }
@@ -78,6 +78,21 @@ fn each_direction_arrives_whole_and_ends_alone() {
     let stats = here.stream.stats();
     assert_eq!((stats.totals.bytes_acked, stats.totals.bytes_read), (long.len() as u64, 1));
     assert!(here.stream.ending().is_some() && there.stream.ending().is_some());
+}
+
+#[test]
+fn an_opening_is_the_begin_of_a_stream() {
+    let (near, far) = UnixStream::pair().unwrap();
+    // It waits in the pipe of a program that begins later.
+    (&near).write_all(&opening(b"first ")).unwrap();
+    let near_end = Mux::begin((near.try_clone().unwrap(), Vec::new()), (near, 6), |_| Ok(()), || {}).unwrap();
+    let (here, there) = (near_end.stream(LONG), End::on(far, LONG));
+    send_all(&here, b"and more").unwrap();
+    here.finish_sending().unwrap();
+    assert_eq!(read_to_end(&there.stream).unwrap(), b"first and more");
+    there.stream.finish().unwrap();
+    here.wait_until_closed().unwrap();
+    assert_eq!(here.stats().totals.bytes_acked, 14);
 }
 
 #[test]

@@ -211,3 +211,32 @@ fn an_ssh_that_closes_stdin_is_told_from_another_version() {
     run.fails(5, &["far: nothing of the local program came in", "StdinNull"]);
     assert!(!run.stderr.contains("version"), "{}", run.stderr);
 }
+
+#[test]
+fn small_files_go_along_with_the_first_message_and_are_nothing_to_a_shell() {
+    // The remote program starts once so much has come, or after a while.
+    let content = b"\n`false`\n$(false)\n".repeat(1_000);
+    let here = |wait: &str| {
+        let lines = format!(
+            "S=$(dirname \"$0\")/said; timeout {wait} dd bs=1 count=15000 2> /dev/null > $S; {{ cat $S; cat; }} | sh -c \"$C\"; exit"
+        );
+        let here = Here::behind(&lines);
+        fs::write(here.scratch.at("file"), &content).unwrap();
+        here
+    };
+    let said = |here: &Here| fs::read(here.scratch.at("said")).unwrap();
+    let arrived = |here: &Here| fs::read(here.scratch.at("there/file")).unwrap();
+    let small = here("30");
+    let run = small.copies_with_program(&["--json"]);
+    run.succeeds();
+    assert_eq!((run.end()["verified"].as_bool(), run.end()["security"].as_str()), (Some(true), Some("ssh")));
+    assert_eq!(arrived(&small), content);
+    assert_eq!(said(&small).len(), 15_000);
+    // A start-up file that begins another shell has it read this.
+    assert!(said(&small).iter().all(|byte| !b"\n$`".contains(byte)));
+    // What concerns UDP needs it.
+    let capped = here("1");
+    capped.copies_with_program(&["--rate", "100mbit"]).succeeds();
+    assert_eq!(arrived(&capped), content);
+    assert!(said(&capped).len() < 2_000, "{}", said(&capped).len());
+}

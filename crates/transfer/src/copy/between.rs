@@ -44,6 +44,7 @@ pub(super) fn run(
         only_sends: false,
         needs_udp: false,
         flows: ONE_FLOW,
+        opening: &[],
     };
     environment.throttle.reaches_nothing(NOT_BEGUN);
     let ended = started(copy, &over, plan).and_then(|mut both| watch(copy, environment, plan, &mut both));

@@ -7,6 +7,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use farhaul_bond::BondedStream;
+use farhaul_bond::mux::MOST_OPENING;
 use farhaul_disk::{DiskStore, Filters};
 use farhaul_session::{
     AbortCode, Bonding, CopyScope, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, Rules, SessionError,
@@ -73,23 +74,29 @@ impl<'a> Exchange<'a> {
         let target_is_directory = plan.is_directory || names.len() > 1;
         let mut source = source.under_rules(&self.rules).map_err(Error::usage)?;
         let push = Push { target: plan.target.clone(), target_is_directory, rules: self.rules_there() };
-        let mut reached = self.connect(&plan.to)?;
+        let mut session = FileSender::push_over(push, self.bonding);
+        let opening = match plan.is_small() && self.takes_opening(&plan.to) {
+            true => opening_of(&mut session, &mut source),
+            false => Vec::new(),
+        };
+        let mut reached = self.connect(&plan.to, &opening)?;
         if connect::is_here(reached.stream.peer_addr()) {
             source.leave_out_younger_directories();
         }
-        self.send((&mut reached, &plan.to), push, (source, false), self.log().of_sources(names), report)
+        self.send((&mut reached, &plan.to), session, (source, false), self.log().of_sources(names), report)
     }
 
     /// A stream to a file of another host.
     pub(super) fn feed(&self, plan: &FeedPlan, report: &mut Report) -> Result<(), Error> {
         let input = self.copy.input.lock().unwrap_or_else(PoisonError::into_inner).take();
         let input = input.unwrap_or_else(|| Box::new(io::stdin()));
-        let mut reached = self.connect(&plan.to)?;
+        let mut reached = self.connect(&plan.to, &[])?;
         let (name, stream) = (plan.name.clone(), reached.stream.clone());
         let source = InputStream::begin(name, input, stream, self.environment.cancellation.clone())?;
         let rules = self.rules.clone();
         let push = Push { target: plan.directory.clone(), target_is_directory: true, rules };
-        self.send((&mut reached, &plan.to), push, (source, true), self.log(), report)
+        let session = FileSender::push_over(push, self.bonding);
+        self.send((&mut reached, &plan.to), session, (source, true), self.log(), report)
     }
 
     /// Files of another host to this one.
@@ -104,7 +111,7 @@ impl<'a> Exchange<'a> {
         let target = Target::at(plan.to.clone());
         let takes_one = !is_directory && !plan.to.is_dir();
         let session = self.pulling(plan.requested.scope(self.copy.recursive, takes_one, &rules), &plan.from)?;
-        let mut reached = self.connect(&plan.from)?;
+        let mut reached = self.connect(&plan.from, &[])?;
         let log = self.log().of_sources(plan.requested.names());
         let patience = patience(&rules, &reached.stream, self.environment, self.environment.events.clone());
         let store = store.waiting_by(patience).ending_by(ends(&reached.stream, self.environment));
@@ -120,7 +127,7 @@ impl<'a> Exchange<'a> {
         let output = output.unwrap_or_else(|| Box::new(io::stdout()));
         let rules = Rules { skip: Skip::Never, ..self.rules.clone() };
         let session = self.pulling(plan.requested.scope(false, true, &rules), &plan.from)?;
-        let mut reached = self.connect(&plan.from)?;
+        let mut reached = self.connect(&plan.from, &[])?;
         let closed = Rc::new(Cell::new(false));
         let store = OutputStream::new(output, Rc::clone(&closed));
         let store = Timed::new(store, reached.stream.clone(), self.meter.get()).program();
@@ -141,13 +148,13 @@ impl<'a> Exchange<'a> {
     fn send(
         &self,
         (reached, to): (&mut Reached, &RemoteEnd),
-        push: Push,
+        session: FileSender,
         (source, fed): (impl Source, bool),
         log: FileLog,
         report: &mut Report,
     ) -> Result<(), Error> {
         let source = Timed::new(source, reached.stream.clone(), self.meter.get());
-        let job = Sending { session: FileSender::push_over(push, self.bonding), source, log };
+        let job = Sending { session, source, log };
         let control = self
             .copy
             .control_stream
@@ -220,7 +227,25 @@ impl<'a> Exchange<'a> {
         conclude(report, &job, measured, driven).map_err(|error| reached.explained(error))
     }
 
-    fn connect(&self, far: &RemoteEnd) -> Result<Reached, Error> {
+    /// How it reaches remote programs, whose stream begins with `opening`.
+    fn over_ssh<'o>(&'o self, opening: &'o [u8]) -> OverSsh<'o> {
+        OverSsh {
+            environment: self.environment,
+            settings: &self.copy.settings,
+            ssh: &self.copy.ssh,
+            only_sends: self.copy.direction() == Direction::Sent,
+            needs_udp: self.copy.control_stream.is_some(),
+            flows: (self.copy.flows, self.bonding),
+            opening,
+        }
+    }
+
+    /// Whether a stream to `far` may begin before the program there is ready.
+    fn takes_opening(&self, far: &RemoteEnd) -> bool {
+        matches!(far, RemoteEnd::Ssh { .. }) && self.over_ssh(&[]).takes_opening()
+    }
+
+    fn connect(&self, far: &RemoteEnd, opening: &[u8]) -> Result<Reached, Error> {
         let (environment, settings) = (self.environment, &self.copy.settings);
         let only_sends = self.copy.direction() == Direction::Sent;
         let mut reached = match far {
@@ -231,9 +256,7 @@ impl<'a> Exchange<'a> {
                 Reached { stream: stream.into(), far: None, further }
             }
             RemoteEnd::Ssh { host, task } => {
-                let (needs_udp, flows) = (self.copy.control_stream.is_some(), (self.copy.flows, self.bonding));
-                let over = OverSsh { environment, settings, ssh: &self.copy.ssh, only_sends, needs_udp, flows };
-                over.connect(host, task.clone().under_rules(&self.rules_there()))?
+                self.over_ssh(opening).connect(host, task.clone().under_rules(&self.rules_there()))?
             }
             RemoteEnd::Other(other) => {
                 Reached { stream: reach::call(environment, settings, other)?, far: None, further: None }
@@ -256,6 +279,20 @@ impl<'a> Exchange<'a> {
 
     fn log(&self) -> FileLog {
         FileLog::new(self.environment.events.clone(), self.meter.get())
+    }
+}
+
+/// The first bytes of a sender, as far as they go with the first message to a program that ssh starts.
+fn opening_of(session: &mut FileSender, source: &mut impl Source) -> Vec<u8> {
+    let mut opening = Vec::new();
+    loop {
+        let pending = session.poll_write(source);
+        let count = pending.len().min(MOST_OPENING - opening.len());
+        if count == 0 {
+            return opening;
+        }
+        opening.extend_from_slice(&pending[..count]);
+        session.handle_written(count);
     }
 }
 

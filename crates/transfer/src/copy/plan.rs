@@ -18,6 +18,9 @@ use crate::remote::scope::{PathText, ScopeText};
 use crate::session::file::too_many_for_one;
 use crate::text::reason;
 
+/// Most bytes of small sources: with all that is said about a few files, they fit in one opening.
+const SMALL: u64 = 100 << 10;
+
 #[cfg(test)]
 mod tests;
 
@@ -310,6 +313,11 @@ impl PushPlan {
             .map(size)
             .sum::<Option<u64>>()
             .filter(|_| self.wording == Wording::Literal && self.names.is_none())
+    }
+
+    /// Whether the sources are files with little content, which go through ssh sooner than UDP could begin.
+    pub(super) fn is_small(&self) -> bool {
+        self.size().is_some_and(|size| size <= SMALL)
     }
 
     /// Checks that all sources exist, unless they may be patterns.

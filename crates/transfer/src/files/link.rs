@@ -87,10 +87,16 @@ impl Link {
                 let stream = Calling::to(environment, settings, server)?.connect(server)?;
                 Reached { stream: stream.into(), far: None, further: None }
             }
-            RemoteHost::Ssh(host) => {
-                OverSsh { environment, settings, ssh, only_sends: false, needs_udp: false, flows: ONE_FLOW }
-                    .connect(host, Task::Files)?
+            RemoteHost::Ssh(host) => OverSsh {
+                environment,
+                settings,
+                ssh,
+                only_sends: false,
+                needs_udp: false,
+                flows: ONE_FLOW,
+                opening: &[],
             }
+            .connect(host, Task::Files)?,
         };
         let link = Arc::new(Self {
             stream: reached.stream.clone(),

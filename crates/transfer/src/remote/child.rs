@@ -13,7 +13,7 @@ use farhaul_bond::mux::{Gone, Mux, MuxStream};
 use super::frames::{FrameError, Frames, Silence, decode_body, encode, encode_body};
 use super::inbox::{Begun, Feed, Heard, Inbox, Nothing, Unheard, inbox};
 use super::install;
-use super::messages::{Failed, FromRemote, Hello, Ready, ToRemote};
+use super::messages::{Failed, FromRemote, Hello, OpeningText, Ready, ToRemote};
 use super::process::{LONGEST_END, LOOK, end, wait_within, widen};
 use super::refusal::Refusal;
 use super::ssh::Ssh;
@@ -60,6 +60,8 @@ pub(crate) struct RemoteProgram {
     mux: RemoteMux,
     /// Gives stdin back once the program has taken the first message.
     greeting: Receiver<ChildStdin>,
+    /// Bytes of the stream in that message.
+    opening: usize,
     inbox: Inbox,
     last_words: Option<Failed>,
     monitor: SshMonitor,
@@ -123,6 +125,7 @@ impl RemoteProgram {
             child: its,
             mux: mux.clone(),
             greeting,
+            opening: hello.opening.as_ref().and_then(OpeningText::bytes).map_or(0, |opening| opening.len()),
             inbox,
             last_words: None,
             monitor,
@@ -189,7 +192,7 @@ impl RemoteProgram {
             let message = decode_body(message).map_err(|_| Gone)?;
             feed.put(Heard::Message(message)).map_err(|Unheard| Gone)
         };
-        let mux = Mux::begin((stdout, first), stdin, hear, move || monitor.output_ended())?;
+        let mux = Mux::begin((stdout, first), (stdin, self.opening), hear, move || monitor.output_ended())?;
         self.mux.begin(mux);
         (self.is_ready, self.throttles) = (true, ready.throttles);
         Ok(ready)

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use farhaul_session::{Bonding, Rules, Token};
 use farhaul_units::Rate;
 use serde::{Deserialize, Serialize};
@@ -14,7 +16,7 @@ use crate::throttle::Change;
 /// Longest text of a remote program that is shown, characters: a path of 4096 bytes, and what is wrong with it.
 const LONGEST_TEXT: usize = 8192;
 /// Version of these messages. Programs of different versions refuse each other.
-pub(crate) const VERSION: u32 = 6;
+pub(crate) const VERSION: u32 = 7;
 
 /// The local program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +82,28 @@ pub(crate) struct Hello {
     /// Flows over UDP that may join the stream through ssh.
     #[serde(default)]
     pub(crate) flows: Option<Flowing>,
+    /// The whole of a small stream, which stays with ssh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) opening: Option<OpeningText>,
+}
+
+/// The first bytes of a stream, in base64. In an account whose start-up files replace the shell of a command with another one, that
+/// shell reads this message as its input. So no content of a file may stand in it as it is: here it is one line, of characters that
+/// no shell acts upon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct OpeningText(String);
+
+impl OpeningText {
+    /// These bytes; `None` for none.
+    pub(crate) fn new(bytes: &[u8]) -> Option<Self> {
+        (!bytes.is_empty()).then(|| Self(STANDARD.encode(bytes)))
+    }
+
+    /// The bytes. `None` if it is no base64.
+    pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
+        STANDARD.decode(&self.0).ok()
+    }
 }
 
 /// The offer of flows of a stream through ssh.
@@ -117,6 +141,7 @@ impl Hello {
             ports: None,
             detach: false,
             flows: None,
+            opening: None,
         }
     }
 }

@@ -14,7 +14,7 @@ use farhaul_keys::{Server, identity};
 use farhaul_session::Bonding;
 
 use super::attempt::{Attempt, NoUdp, OverUdp};
-use super::messages::{Call, Failed, Flowing, FromRemote, Hello, Ready, Task, ToRemote};
+use super::messages::{Call, Failed, Flowing, FromRemote, Hello, OpeningText, Ready, Task, ToRemote};
 use super::{RemoteProgram, Ssh, setting, stdout};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
@@ -46,6 +46,8 @@ pub(crate) struct OverSsh<'a> {
     pub(crate) needs_udp: bool,
     /// The flows that the user wants, and their offer, which the session may have made.
     pub(crate) flows: (Flows, Option<Bonding>),
+    /// The whole of a stream that stays with ssh, if it goes with the first message.
+    pub(crate) opening: &'a [u8],
 }
 
 /// A connection, and the remote program behind it, if ssh started one.
@@ -126,12 +128,13 @@ impl OverSsh<'_> {
         let Self { environment, settings, ssh, only_sends, .. } = *self;
         let identity = identity::generate()?;
         let mut hello = self.hello(Some(identity.public()), task);
-        let needs_udp = self.needs_udp || ssh.no_fallback || ssh.detach;
+        let needs_udp = self.needs_udp();
         let bonding = match needs_udp || !settings.has_flows() {
             true => None,
             false => Some(self.flows.0.offer_beside_ssh(self.flows.1)?),
         };
         hello.flows = bonding.map(Flowing::from);
+        hello.opening = OpeningText::new(self.opening);
         let (far, ready, addresses) = self.start(host, &hello)?;
         let server = Server::with_key(host.to_owned(), identity, settings.security.cipher, key_of(&ready)?);
         let attempt = Attempt {
@@ -144,6 +147,7 @@ impl OverSsh<'_> {
             words: (format!("SSH reaches {host}, and UDP does not reach "), String::new()),
         };
         match bonding {
+            Some(_) if !self.opening.is_empty() => self.stay(far, &attempt, BondedStream::open_from),
             Some(bonding) => self.begin(far, &attempt, bonding),
             None => match attempt.make() {
                 Ok(udp) => {
@@ -172,11 +176,36 @@ impl OverSsh<'_> {
             NoUdp::Blocked(blocked) => blocked,
         };
         self.environment.events.warn(&slower(&blocked));
-        let stream = BondedStream::only(self.through_ssh(&far, attempt)?);
+        self.stay(far, attempt, |first, _| BondedStream::only(first))
+    }
+
+    /// Goes through ssh from the begin to the end.
+    fn stay(
+        &self,
+        far: RemoteProgram,
+        attempt: &Attempt,
+        open: impl FnOnce(First, u64) -> BondedStream,
+    ) -> Result<Reached, Error> {
+        let stream = open(self.through_ssh(&far, attempt)?, 0);
         stream.set_read_timeout(Some(self.settings.answer_timeout()));
         far.on_ssh_loss(stream.canceller());
         self.environment.cancellation.on_cancel(stream.canceller());
         Ok(Reached { stream, far: Some(far), further: None })
+    }
+
+    /// Whether nothing may go through ssh.
+    fn needs_udp(&self) -> bool {
+        self.needs_udp || self.ssh.no_fallback || self.ssh.detach
+    }
+
+    /// Whether a short stream may begin with an opening: nothing that the user wants concerns UDP.
+    pub(crate) fn takes_opening(&self) -> bool {
+        let Settings { rate, key_log, .. } = self.settings;
+        !self.needs_udp()
+            && self.settings.has_flows()
+            && !self.flows.0.are_several()
+            && rate.is_none()
+            && key_log.is_none()
     }
 
     /// The stream through ssh.

@@ -40,7 +40,7 @@ pub(crate) fn begin(
     send(&FromRemote::Ready(ready))?;
     widen(io::stdin());
     widen(io::stdout());
-    let mux = Mux::begin((Input, first), Output, hear, at_end)?;
+    let mux = Mux::begin((Input, first), (Output, 0), hear, at_end)?;
     Ok(MUX.get_or_init(|| mux).clone())
 }
 

@@ -393,7 +393,7 @@ fn a_question_of_any_poll_is_answered_before_the_thread_waits() {
 fn nobody_waits_for_a_program_that_ends_with_this_side() {
     for sends in [false, true] {
         let (near, _silent) = UnixStream::pair().unwrap();
-        let mux = Mux::begin((near.try_clone().unwrap(), Vec::new()), near, |_| Ok(()), || {}).unwrap();
+        let mux = Mux::begin((near.try_clone().unwrap(), Vec::new()), (near, 0), |_| Ok(()), || {}).unwrap();
         let stream = BondedStream::only(First::Ssh(mux.stream(2 * PATIENCE), None));
         let mut session = Asking { sends, answer: b"done".to_vec(), ..Asking::default() };
         let clock = Clock::start();

@@ -118,6 +118,14 @@ impl MuxState {
         taken
     }
 
+    /// So many bytes of the stream went to the pipe before this.
+    pub(in crate::mux) fn has_sent(&mut self, opening: usize, now: Instant) {
+        self.out.taken = opening as u64;
+        if opening > 0 {
+            self.begin(now);
+        }
+    }
+
     /// Whether the peer has no room, so that a wait is for it.
     pub(in crate::mux) fn is_out_of_room(&self) -> bool {
         self.out.taken >= self.out.limit

@@ -34,6 +34,11 @@ pub(super) fn summary(output: &Output, end: &Report) -> String {
         _ => String::new(),
     };
     let limit = end.limited_by.map(|limit| format!("; {}", limited_by(limit, end.limited_by_share.unwrap_or(0.0))));
+    let path = match end.rtt_us.mean {
+        // One flight through ssh has none.
+        0 => String::new(),
+        mean => format!("RTT {}{sent_again}{}; ", time(Duration::from_micros(mean)), limit.unwrap_or_default()),
+    };
     let remedy = end.limited_by.filter(|_| end.seconds >= SLOW).and_then(|limit| remedy(limit, end.mtu_bytes));
     let remedy = remedy.map_or(String::new(), |remedy| format!("\nto go faster: {remedy}"));
     let control = end.control_stream.as_ref().map_or(String::new(), |control| format!("\n{}", control_line(control)));
@@ -44,12 +49,7 @@ pub(super) fn summary(output: &Output, end: &Report) -> String {
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),
         style.bold(&whole),
-        style.dim(&format!(
-            "{moving}RTT {}{sent_again}{}; {}",
-            time(Duration::from_micros(end.rtt_us.mean)),
-            limit.unwrap_or_default(),
-            end.protection()
-        )),
+        style.dim(&format!("{moving}{path}{}", end.protection())),
     )
 }
 
