@@ -115,7 +115,7 @@ fn pushed(target: &str, is_directory: bool, scope: &Value, entries: &[&str]) -> 
     near.from.read_exact(&mut [0; MARK.len()]).unwrap();
     let receive = json!({ "target": target, "is_directory": is_directory, "scope": scope });
     let key = identity.public().to_string();
-    near.says(&json!({ "hello": { "version": 6, "program": "test", "key": key, "task": { "receive": receive } } }));
+    near.says(&json!({ "hello": { "version": 7, "program": "test", "key": key, "task": { "receive": receive } } }));
     let ready = near.hears()["ready"].take();
     let peer = ([127, 0, 0, 1], u16::try_from(ready["port"].as_u64().unwrap()).unwrap()).into();
     let stream = calls(&identity, ready["key"].as_str().unwrap(), peer);
