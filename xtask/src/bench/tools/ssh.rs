@@ -16,7 +16,7 @@ const SSHD: &str = "/usr/sbin/sshd";
 const SMALL: usize = 100_000;
 const PATH: Emulated =
     Emulated { rate: 1_000_000_000, delay: Duration::from_millis(50), loss: 0.0, mtu: 1500, queue: None, seed: 1 };
-/// Longest time of all four copies.
+/// Longest time of all copies.
 const SECONDS: u64 = 60;
 
 /// The times of copies of one file.
@@ -25,6 +25,8 @@ pub(in super::super) struct SshTimes {
     pub(in super::super) over_ssh: [Measured; 2],
     /// `ssh host true`, and then the same copy to or from a server.
     pub(in super::super) in_parts: [Measured; 2],
+    /// The same by scp.
+    pub(in super::super) by_scp: [Measured; 2],
 }
 
 impl Tools {
@@ -37,7 +39,7 @@ impl Tools {
         let sshd = format!("exec {SSHD} -D -f {}", at("sshd_config"));
         let own = format!("export XDG_CONFIG_HOME={}; ", at("home"));
         let server = format!("{own}exec {program} serve --root {} --listen :9000", at("there"));
-        // Four times in milliseconds. The first login and the first copy warm the caches.
+        // Six times in milliseconds. The first login and the first copy warm the caches.
         let script = format!(
             "{own}sed \"s/PEER/$FARHAUL_PEER/\" {config}.in > {config}\n\
              F={program}; S='ssh -F {config}'; U=udt://$FARHAUL_PEER:9000; C=\"$F copy\"\n\
@@ -48,7 +50,9 @@ impl Tools {
              time_of $O --ssh \"$S\" {small} far:{there}/pushed\n\
              time_of $O --ssh \"$S\" far:{small} {back}/pulled\n\
              time_of parts {small} $U/second\n\
-             time_of parts $U/first {back}/fetched\n",
+             time_of parts $U/first {back}/fetched\n\
+             time_of scp -q -F {config} {small} far:{there}/by-scp\n\
+             time_of scp -q -F {config} far:{small} {back}/by-scp\n",
             config = at("config"),
             log = at("log"),
             small = at("small"),
@@ -58,11 +62,15 @@ impl Tools {
         fs::write(at("script"), script)?;
         let said = self.emulate(&PATH, &[&sshd, &server], &format!("sh {}", at("script")), SECONDS)?;
         let times: Vec<f64> = said.output.lines().filter_map(|line| line.parse().ok()).collect();
-        let [pushed, pulled, pushed_in_parts, pulled_in_parts] = times[..] else {
+        let [pushed, pulled, pushed_in_parts, pulled_in_parts, pushed_by_scp, pulled_by_scp] = times[..] else {
             anyhow::bail!("not every copy succeeded: {:?}", said.output)
         };
         let of = |milliseconds: f64| Measured::of([(Quantity::Completion, milliseconds / 1e3)]);
-        Ok(SshTimes { over_ssh: [of(pushed), of(pulled)], in_parts: [of(pushed_in_parts), of(pulled_in_parts)] })
+        Ok(SshTimes {
+            over_ssh: [of(pushed), of(pulled)],
+            in_parts: [of(pushed_in_parts), of(pulled_in_parts)],
+            by_scp: [of(pushed_by_scp), of(pulled_by_scp)],
+        })
     }
 }
 
@@ -90,7 +98,7 @@ impl Folder {
             at("sshd_config"),
             format!(
                 "Port 2222\nHostKey {host}\nAuthorizedKeysFile {user}.pub\nPermitRootLogin yes\nPasswordAuthentication no\n\
-                 StrictModes no\nUsePAM no\nUseDNS no\nPidFile none\n"
+                 StrictModes no\nUsePAM no\nUseDNS no\nPidFile none\nSubsystem sftp internal-sftp\n"
             ),
         )?;
         fs::write(
