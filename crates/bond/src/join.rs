@@ -202,7 +202,8 @@ impl BondedStream {
         warns: impl Fn(&str) + Send + 'static,
         connect: impl FnOnce() -> Option<Result<(Stream, Further), String>> + Send + 'static,
     ) -> io::Result<()> {
-        let (stream, busiest) = (Arc::downgrade(self.shared()), BusiestThread::of_this());
+        let (stream, may_grow) = (Arc::downgrade(self.shared()), flows == Flows::Auto && bonding.flows > 1);
+        let busiest = may_grow.then(BusiestThread::of_this).flatten();
         thread::Builder::new().name("flows".into()).spawn(move || {
             let joined = match connect() {
                 None => return,

@@ -10,6 +10,8 @@ use std::time::Duration;
 const PIPE: usize = 1 << 20;
 /// Time for ssh to end after it was asked to. Then it is killed.
 pub(super) const LONGEST_END: Duration = Duration::from_secs(5);
+/// Time of the first look at an ssh that was asked to end, which takes it a millisecond or two.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
 /// Interval of looks at ssh.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
 
@@ -20,16 +22,17 @@ pub(crate) fn widen(pipe: impl AsFd) {
 
 /// Waits for the end of a child, at most for `time`. It holds no lock while it waits, so that an interrupt can end the child.
 pub(super) fn wait_within(child: &Mutex<Child>, time: Duration) -> Option<ExitStatus> {
-    let mut left = time;
+    let (mut left, mut pause) = (time, FIRST_LOOK);
     loop {
         let ended = child.lock().unwrap_or_else(PoisonError::into_inner).try_wait();
         match ended {
             Ok(None) if !left.is_zero() => {}
             ended => return ended.ok().flatten(),
         }
-        let pause = LOOK.min(left);
+        pause = pause.min(left);
         thread::park_timeout(pause);
         left -= pause;
+        pause = (2 * pause).min(LOOK);
     }
 }
 
