@@ -205,7 +205,8 @@ fn two_remote_hosts_copy_between_each_other() {
 
 #[test]
 fn a_jump_host_is_passed_by_ssh_and_udp_goes_directly() {
-    let Some(far) = Far::new("") else { return };
+    // UDP answers in time, also on a busy machine.
+    let Some(far) = Far::new("").map(Far::fast) else { return };
     let (file, there) = (far.scratch.file("file", SIZE), far.scratch.dir("there"));
     let run = far.copies(&format!("'{file}' behind:'{there}/'"));
     run.succeeds();
