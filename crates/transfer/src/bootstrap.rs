@@ -389,7 +389,10 @@ mod tests {
         for task in [json!({"receive": {"target": "t", "is_directory": true, "wanted": {}}}), json!("later")] {
             let told = json!({"hello": {"version": 5, "program": "0.0.9", "task": task}});
             let message = read_hello(told).unwrap_err().to_string();
-            assert!(message.contains("version 6") && message.contains("farhaul 0.0.9 here version 5"), "{message}");
+            assert!(
+                message.contains(&format!("version {VERSION}")) && message.contains("0.0.9 here version 5"),
+                "{message}"
+            );
         }
         let told =
             json!({"hello": {"version": VERSION, "program": "0.1.0", "task": {"send": {"paths": [], "only": []}}}});
