@@ -123,7 +123,7 @@ fn measure_loopback(tools: &Tools, run: &Run, samples: &mut Samples) {
     let seconds = run.pick(2, 1);
     for program in run.in_turn(&["farhaul", PLAIN, "quinn"]) {
         let result = match program {
-            "farhaul" => tools.farhaul_encrypted(Amount::Seconds(seconds), None),
+            "farhaul" => tools.farhaul_encrypted("union", Amount::Seconds(seconds), None),
             "quinn" => tools.quinn(seconds),
             _ => tools.farhaul("union", Amount::Seconds(seconds), None),
         };
@@ -135,7 +135,7 @@ fn measure_wan(tools: &Tools, run: &Run, samples: &mut Samples) {
     for (amount, case) in [(Amount::Bytes(1_000_000), MEGABYTE), (Amount::Seconds(run.pick(10, 2)), WAN)] {
         for program in run.in_turn(&["farhaul", PLAIN]) {
             let result = match program {
-                "farhaul" => tools.farhaul_encrypted(amount, Some(&CLEAN_PATH)),
+                "farhaul" => tools.farhaul_encrypted("union", amount, Some(&CLEAN_PATH)),
                 _ => tools.farhaul("union", amount, Some(&CLEAN_PATH)),
             };
             samples.add(case, program, result);

@@ -39,7 +39,7 @@ fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
     for program in run.in_turn(&["farhaul", PLAIN]) {
         let protection = (program == PLAIN).then_some("--plain");
         let transfer = match protection {
-            None => tools.farhaul_encrypted(Amount::Seconds(seconds), Some(&CLEAN_PATH)),
+            None => tools.farhaul_encrypted("union", Amount::Seconds(seconds), Some(&CLEAN_PATH)),
             Some(_) => tools.farhaul("union", Amount::Seconds(seconds), Some(&CLEAN_PATH)),
         };
         samples.add(CASE, program, transfer);

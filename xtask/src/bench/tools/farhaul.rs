@@ -27,8 +27,13 @@ impl Tools {
     }
 
     /// The same with encryption, the default of the program.
-    pub(in super::super) fn farhaul_encrypted(&self, amount: Amount, path: Option<&Path>) -> Result<Measured> {
-        self.transfer(&|| self.bench(None), "union", amount, path)
+    pub(in super::super) fn farhaul_encrypted(
+        &self,
+        controller: &str,
+        amount: Amount,
+        path: Option<&Path>,
+    ) -> Result<Measured> {
+        self.transfer(&|| self.bench(None), controller, amount, path)
     }
 
     fn transfer(
