@@ -11,8 +11,10 @@ pub(super) enum Quantity {
     Retransmitted,
     /// Processor time of both sides, s per 1e9 bytes received.
     CpuPerGb,
-    /// Context switches of both sides, voluntary and not, per 1e9 bytes received.
-    ContextSwitches,
+    /// Context switches of the sending side, voluntary and not, per 1e9 bytes received.
+    SenderSwitches,
+    /// Context switches of the receiving side, voluntary and not, per 1e9 bytes received.
+    ReceiverSwitches,
     /// Calls of futex on both sides, per 1e9 bytes received.
     FutexCalls,
     /// Calls that send datagrams on both sides, per 1e9 bytes received.
@@ -55,7 +57,8 @@ impl Quantity {
             Self::Steady => "goodput after start-up",
             Self::Retransmitted => "retransmitted",
             Self::CpuPerGb => "cpu",
-            Self::ContextSwitches => "context switches",
+            Self::SenderSwitches => "context switches sending",
+            Self::ReceiverSwitches => "context switches receiving",
             Self::FutexCalls => "futex calls",
             Self::SendCalls => "send calls",
             Self::OpenCalls => "open and status calls",
@@ -80,7 +83,8 @@ impl Quantity {
         match self {
             Self::Goodput | Self::Steady => "bit/s",
             Self::CpuPerGb => "s/GB",
-            Self::ContextSwitches | Self::FutexCalls | Self::SendCalls | Self::OpenCalls => "1/GB",
+            Self::SenderSwitches | Self::ReceiverSwitches => "1/GB",
+            Self::FutexCalls | Self::SendCalls | Self::OpenCalls => "1/GB",
             Self::SenderMemory | Self::ReceiverMemory | Self::Growth => "bytes",
             Self::Completion | Self::Lateness => "s",
             Self::Retransmitted | Self::CpuShare | Self::RateShare | Self::OfCubic | Self::OfFixed => "share",
@@ -97,9 +101,8 @@ impl Quantity {
             Self::Goodput | Self::Steady if value >= 2e9 => format!("{:.2} Gbit/s", value / 1e9),
             Self::Goodput | Self::Steady => format!("{:.1} Mbit/s", value / 1e6),
             Self::CpuPerGb => format!("{value:.2} s/GB"),
-            Self::ContextSwitches | Self::FutexCalls | Self::SendCalls | Self::OpenCalls => {
-                format!("{value:.0} per GB")
-            }
+            Self::SenderSwitches | Self::ReceiverSwitches => format!("{value:.0} per GB"),
+            Self::FutexCalls | Self::SendCalls | Self::OpenCalls => format!("{value:.0} per GB"),
             Self::SenderMemory | Self::ReceiverMemory | Self::Growth => {
                 format!("{:.1} MiB", value / f64::from(1 << 20))
             }

@@ -104,7 +104,7 @@ mod tests {
     /// Settings in which such measurements run, each of which counts.
     const SETTINGS: usize = 2;
     /// Longest acceptable time, beyond which nobody would repeat the benchmark.
-    const MOST_SECONDS: usize = 32 * 60;
+    const MOST_SECONDS: usize = 33 * 60;
 
     #[test]
     fn all_rows_take_about_half_an_hour() {

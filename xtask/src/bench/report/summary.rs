@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use super::super::requirement::{Comparison, Requirement};
 
+/// The program with its defaults.
+const OURS: &str = "farhaul";
+
 /// One requirement under one setting.
 #[derive(Debug)]
 pub(super) struct Line {
@@ -52,9 +55,15 @@ impl Line {
             ),
             Err(why) => (format!("{why}{lost}"), String::new(), "**unknown**"),
         };
-        let (what, must) = (requirement.quantity.name(), requirement.must());
+        let (what, must) = (what(requirement), requirement.must());
         format!("| {row} | {case} | {what} | {must} | {ours} | {peer} | {met} |")
     }
+}
+
+/// The quantity, with the program unless it is ours in its default form.
+fn what(requirement: &Requirement) -> String {
+    let name = requirement.quantity.name();
+    if requirement.program == OURS { name.to_owned() } else { format!("{name} of {}", requirement.program) }
 }
 
 #[cfg(test)]
@@ -80,6 +89,12 @@ mod tests {
             line(Ok(comparison), 0, true),
             "| wan | 1 MB; rmem_max 212992 | completion | ≤ 0.800 s | 0.620 s (0.600 s … 0.700 s; 3) | libudt 1.300 s | yes |"
         );
+    }
+
+    #[test]
+    fn another_form_of_the_program_is_named() {
+        let plain = Requirement { program: "farhaul, plain", ..REQUIREMENT };
+        assert_eq!((what(&REQUIREMENT), what(&plain)), ("completion".into(), "completion of farhaul, plain".into()));
     }
 
     #[test]

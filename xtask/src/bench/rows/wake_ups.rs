@@ -3,6 +3,7 @@
 use super::wan::CLEAN_PATH;
 use super::{Measurement, Row, Run};
 use crate::bench::quantity::Quantity;
+use crate::bench::requirement::{Bound, Requirement};
 use crate::bench::samples::Samples;
 use crate::bench::tools::{Amount, Tools};
 
@@ -11,16 +12,22 @@ const PLAIN: &str = "farhaul, plain";
 
 pub(super) const ROW: Row = Row {
     name: "wake-ups",
-    what: "context switches and system calls of both sides per GB over 1 Gbit/s, 100 ms",
+    what: "context switches of each side, and system calls of both, per GB over 1 Gbit/s, 100 ms",
     shows: &[
-        Quantity::ContextSwitches,
+        Quantity::SenderSwitches,
+        Quantity::ReceiverSwitches,
         Quantity::FutexCalls,
         Quantity::SendCalls,
         Quantity::OpenCalls,
         Quantity::Goodput,
         Quantity::CpuPerGb,
     ],
-    must: &[],
+    must: &[
+        require("farhaul", Quantity::SenderSwitches),
+        require("farhaul", Quantity::ReceiverSwitches),
+        require(PLAIN, Quantity::SenderSwitches),
+        require(PLAIN, Quantity::ReceiverSwitches),
+    ],
     by: &MEASUREMENT,
 };
 
@@ -33,6 +40,10 @@ static MEASUREMENT: Measurement = Measurement {
     in_settings: false,
     measure,
 };
+
+const fn require(program: &'static str, quantity: Quantity) -> Requirement {
+    Requirement { case: CASE, program, quantity, bound: Bound::Most(5_000.0) }
+}
 
 fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
     let seconds = run.pick(5, 2);

@@ -68,7 +68,8 @@ impl Tools {
         figures.extend(sending.peak_memory.map(|bytes| (Quantity::SenderMemory, bytes)));
         figures.extend(receiving.peak_memory.map(|bytes| (Quantity::ReceiverMemory, bytes)));
         if let (Some(one), Some(other)) = (sending.context_switches, receiving.context_switches) {
-            figures.push((Quantity::ContextSwitches, (one + other) / (bytes / 1e9)));
+            let switches = [(Quantity::SenderSwitches, one), (Quantity::ReceiverSwitches, other)];
+            figures.extend(switches.map(|(quantity, count)| (quantity, count / (bytes / 1e9))));
         }
         if let Amount::Seconds(seconds) = amount {
             let (half, end) = (seconds as f64 / 2.0, seconds as f64);
