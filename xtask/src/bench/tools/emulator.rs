@@ -83,7 +83,7 @@ impl Tools {
 
     /// Runs `command` on the near host and returns its output. The far host runs the lines of `serve`.
     pub(super) fn emulate(&self, path: &Emulated, serve: &[&str], command: &str, seconds: u64) -> Result<Heard> {
-        let file = std::env::temp_dir().join(format!("farhaul-bench-{}.out", std::process::id()));
+        let file = Temporary::new("out");
         // Records go to stderr, which the process module reserves for errors. Here they are the result.
         let mut emulate = Command::new("sh");
         emulate.args(["-c", "exec \"$@\" 2>&1", "emulate"]).arg(self.farhaul_path());
@@ -97,10 +97,10 @@ impl Tools {
         for line in serve {
             emulate.args(["--serve", line]);
         }
-        emulate.args(["--", "sh", "-c", &format!("exec 2>/dev/null; {command} > {}", file.display())]);
+        emulate.args(["--", "sh", "-c", &format!("exec 2>/dev/null; {command} > {}", file.0.display())]);
         let said = Process::start(&mut emulate)?.finish(patience(Amount::Seconds(seconds)))?;
         let record = said.record("valid").context("the emulator's report")?;
-        let output = Temporary(file).text()?;
+        let output = file.text()?;
         let flaws = || record["flaws"].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
         ensure!(
             record["valid"] == true,
@@ -116,10 +116,15 @@ pub(super) struct Heard {
     processor_share: f64,
 }
 
-/// A file that is removed after reading.
+/// A file that is removed with its handle.
 struct Temporary(PathBuf);
 
 impl Temporary {
+    /// The name of a file that does not exist yet. One of each `kind` at a time.
+    fn new(kind: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("farhaul-bench-{}.{kind}", std::process::id())))
+    }
+
     fn text(&self) -> Result<String> {
         fs::read_to_string(&self.0).with_context(|| self.0.display().to_string())
     }

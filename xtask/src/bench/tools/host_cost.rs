@@ -53,7 +53,7 @@ impl Tools {
         let serve = format!("{bench} --listen 0.0.0.0:9000 >/dev/null");
         let client = format!("{bench} --connect $FARHAUL_PEER:9000 --seconds {seconds}");
         let heard = self.emulate(path, &[&serve], &client, seconds)?;
-        farhaul_figures(&heard.output)
+        Ok(Transfer::of_farhaul(&heard.output)?.measured())
     }
 
     /// `farhaul bench` as the beginning of a line for a shell.
@@ -69,26 +69,47 @@ impl Tools {
         let serve = format!("{TCP_BUFFERS}; exec iperf3 -s -1 >/dev/null");
         let client = format!("{TCP_BUFFERS}; iperf3 -c $FARHAUL_PEER -C bbr -t {seconds} --json");
         let heard = self.emulate(path, &[&serve], &client, seconds)?;
-        iperf3_figures(&heard.output)
+        Ok(Transfer::of_iperf3(&heard.output)?.measured())
     }
 }
 
-/// Goodput and processor time in the output of a client of `farhaul bench`.
-pub(super) fn farhaul_figures(output: &str) -> Result<Measured> {
-    let mut records = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let record = records.rfind(|record| record.get(END).is_some()).context("no record of the transfer")?;
-    let bytes = needed(&record, &["bytes"])?;
-    Ok(Measured::of([
-        (Quantity::Goodput, needed(&record, &["goodput_bps"])?),
-        cpu_per_gb(cpu(&record, &[])? + cpu(&record, &["peer"])?, bytes),
-    ]))
+/// A transfer and its price for both hosts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Transfer {
+    /// Payload received, bit/s.
+    pub(super) goodput: f64,
+    /// Payload received, bytes.
+    pub(super) bytes: f64,
+    /// Processor time of both ends in seconds.
+    pub(super) processor: f64,
 }
 
-/// Goodput and processor time in the report of a client of `iperf3`.
-pub(super) fn iperf3_figures(output: &str) -> Result<Measured> {
-    let report: Value = serde_json::from_str(output).context("iperf3's report")?;
-    let received = |name| needed(&report, &["end", "sum_received", name]);
-    let percent = |side| needed(&report, &["end", "cpu_utilization_percent", side]);
-    let processor = (percent("host_total")? + percent("remote_total")?) / 100.0 * received("seconds")?;
-    Ok(Measured::of([(Quantity::Goodput, received("bits_per_second")?), cpu_per_gb(processor, received("bytes")?)]))
+impl Transfer {
+    /// Reads the output of a client of `farhaul bench`.
+    pub(super) fn of_farhaul(output: &str) -> Result<Self> {
+        let mut records = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let record = records.rfind(|record| record.get(END).is_some()).context("no record of the transfer")?;
+        Ok(Self {
+            goodput: needed(&record, &["goodput_bps"])?,
+            bytes: needed(&record, &["bytes"])?,
+            processor: cpu(&record, &[])? + cpu(&record, &["peer"])?,
+        })
+    }
+
+    /// Reads the report of a client of `iperf3`.
+    pub(super) fn of_iperf3(output: &str) -> Result<Self> {
+        let report: Value = serde_json::from_str(output).context("iperf3's report")?;
+        let received = |name| needed(&report, &["end", "sum_received", name]);
+        let percent = |side| needed(&report, &["end", "cpu_utilization_percent", side]);
+        Ok(Self {
+            goodput: received("bits_per_second")?,
+            bytes: received("bytes")?,
+            processor: (percent("host_total")? + percent("remote_total")?) / 100.0 * received("seconds")?,
+        })
+    }
+
+    /// Goodput, and processor time of both ends.
+    pub(super) fn measured(&self) -> Measured {
+        Measured::of([(Quantity::Goodput, self.goodput), cpu_per_gb(self.processor, self.bytes)])
+    }
 }

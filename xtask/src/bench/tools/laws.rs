@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use super::super::machine::PACKET_SIZE;
 use super::super::process::Process;
 use super::super::samples::{Measured, Skipped};
-use super::host_cost::{TCP_BUFFERS, farhaul_figures, iperf3_figures};
+use super::host_cost::{TCP_BUFFERS, Transfer};
 use super::namespaces::{Hosts, Wire};
 use super::quota::Quota;
 use super::{Amount, Emulated, Tools, patience};
@@ -63,10 +63,10 @@ impl Law {
         Ok(())
     }
 
-    fn figures(self, output: &str) -> Result<Measured> {
+    fn transfer(self, output: &str) -> Result<Transfer> {
         match self {
-            Self::Plain(_) | Self::Encrypted(_) => farhaul_figures(output),
-            Self::Kernel(_) => iperf3_figures(output),
+            Self::Plain(_) | Self::Encrypted(_) => Transfer::of_farhaul(output),
+            Self::Kernel(_) => Transfer::of_iperf3(output),
         }
     }
 }
@@ -94,7 +94,7 @@ impl Tools {
                 sent.text()
             }
         };
-        law.figures(&output)
+        Ok(law.transfer(&output)?.measured())
     }
 
     /// Lines for the shells of the receiver and of the sender, which reaches the receiver at `$FARHAUL_PEER`.

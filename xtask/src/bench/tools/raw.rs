@@ -9,9 +9,10 @@ use serde_json::Value;
 use super::super::process::Process;
 use super::super::quantity::Quantity;
 use super::super::samples::Measured;
+use super::host_cost::Transfer;
 use super::libudt::address;
 use super::relay::Path;
-use super::{Amount, OPENING, Tools, cpu_per_gb, needed, patience};
+use super::{Amount, OPENING, Tools, needed, patience};
 
 /// The payload of a UDT data packet of 1500 bytes, so that the packets compare.
 const PAYLOAD: u32 = 1_456;
@@ -35,15 +36,15 @@ impl Tools {
         let sent = Process::start(sender.arg(PAYLOAD.to_string()))?.finish(patience(Amount::Seconds(seconds)))?;
         let received = receiver.finish(SILENCE)?;
         relay.stop()?;
-        paced(&sent.record("sent_bytes")?, &received.record("received_bytes")?)
+        Ok(paced(&sent.record("sent_bytes")?, &received.record("received_bytes")?)?.measured())
     }
 }
 
-fn paced(sent: &Value, received: &Value) -> Result<Measured> {
+fn paced(sent: &Value, received: &Value) -> Result<Transfer> {
     let (bytes, seconds) = (needed(received, &["received_bytes"])?, needed(received, &["seconds"])?);
     ensure!(bytes > 0.0 && seconds > 0.0, "nothing arrived");
-    let cpu = needed(sent, &["cpu_seconds"])? + needed(received, &["cpu_seconds"])?;
-    Ok(Measured::of([(Quantity::Goodput, bytes * 8.0 / seconds), cpu_per_gb(cpu, bytes)]))
+    let processor = needed(sent, &["cpu_seconds"])? + needed(received, &["cpu_seconds"])?;
+    Ok(Transfer { goodput: bytes * 8.0 / seconds, bytes, processor })
 }
 
 /// `received  63.3 Gbit/s, …` and `cpu  0.298 s/GB received …`.
@@ -81,7 +82,8 @@ mod tests {
     #[test]
     fn processor_time_of_both_sides_is_per_received_byte() {
         let received = json!({ "received_bytes": 500_000_000, "seconds": 4.0, "cpu_seconds": 0.5 });
-        let figures = paced(&json!({ "sent_bytes": 600_000_000, "cpu_seconds": 0.25 }), &received).unwrap().figures;
-        assert_eq!(figures, [(Quantity::Goodput, 1e9), (Quantity::CpuPerGb, 1.5)]);
+        let sent = json!({ "sent_bytes": 600_000_000, "cpu_seconds": 0.25 });
+        let transfer = paced(&sent, &received).unwrap();
+        assert_eq!(transfer.measured().figures, [(Quantity::Goodput, 1e9), (Quantity::CpuPerGb, 1.5)]);
     }
 }
