@@ -43,7 +43,7 @@ impl Options {
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().with_context(|| format!("{argument} needs a value; {USAGE}"));
             match argument.as_str() {
-                "--only" => options.rows = value()?.split(',').map(row).collect::<Result<_>>()?,
+                "--only" => options.rows = value()?.split(',').map(rows).collect::<Result<Vec<_>>>()?.concat(),
                 "--case" => options.case.clone_from(value()?),
                 "--runs" => options.runs = Some(value()?.parse().context("--runs takes a number")?),
                 "--buffers" => options.buffers = value()?.split(',').map(Buffers::parse).collect::<Result<_>>()?,
@@ -97,11 +97,17 @@ impl Options {
     }
 }
 
-fn row(name: &str) -> Result<&'static Row> {
-    ROWS.iter().chain(ON_REQUEST).find(|row| row.name == name).with_context(|| {
-        let names: Vec<_> = ROWS.iter().chain(ON_REQUEST).map(|row| row.name).collect();
-        format!("unknown row '{name}': use one of {}", names.join(", "))
-    })
+/// The row of that name, or the rows whose names begin with it and a hyphen: `price` is all `price-…`.
+fn rows(name: &str) -> Result<Vec<&'static Row>> {
+    let all = || ROWS.iter().chain(ON_REQUEST);
+    let in_group = |row: &&Row| row.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+    let found: Vec<_> = match all().find(|row| row.name == name) {
+        Some(row) => vec![row],
+        None => all().filter(in_group).collect(),
+    };
+    let names = || all().map(|row| row.name).collect::<Vec<_>>().join(", ");
+    ensure!(!found.is_empty(), "unknown row '{name}': use one of {}", names());
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -135,6 +141,14 @@ mod tests {
         let options = parse("--only law-sockets --case loopback").unwrap();
         assert_eq!((options.rows.len(), &*options.case, options.needs_peers()), (1, "loopback", false));
         assert!(parse("--only law-sockets,idle").unwrap().needs_peers());
+    }
+
+    #[test]
+    fn the_beginning_of_names_chooses_a_group() {
+        let names = |line| parse(line).unwrap().rows.iter().map(|row| row.name).collect::<Vec<_>>();
+        assert_eq!(names("--only price"), ["price-path", "price-veth"]);
+        assert_eq!(names("--only idle,own-losses"), ["idle", "own-losses"]);
+        assert!(parse("--only pri").is_err());
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub(super) enum Quantity {
     Retransmitted,
     /// Processor time of both sides, s per 1e9 bytes received.
     CpuPerGb,
+    /// Processor time of both sides and of the emulator between them, s per 1e9 bytes received.
+    CpuWithPath,
     /// Context switches of the sending side, voluntary and not, per 1e9 bytes received.
     SenderSwitches,
     /// Context switches of the receiving side, voluntary and not, per 1e9 bytes received.
@@ -21,6 +23,8 @@ pub(super) enum Quantity {
     SendCalls,
     /// Calls that open files or ask for their status on both sides, per 1e9 bytes received.
     OpenCalls,
+    /// Datagrams that both hosts dropped because a socket's receive buffer was full.
+    OwnLosses,
     /// Peak resident memory of the sending process, bytes.
     SenderMemory,
     /// Peak resident memory of the receiving process, bytes.
@@ -57,11 +61,13 @@ impl Quantity {
             Self::Steady => "goodput after start-up",
             Self::Retransmitted => "retransmitted",
             Self::CpuPerGb => "cpu",
+            Self::CpuWithPath => "cpu with the emulator",
             Self::SenderSwitches => "context switches sending",
             Self::ReceiverSwitches => "context switches receiving",
             Self::FutexCalls => "futex calls",
             Self::SendCalls => "send calls",
             Self::OpenCalls => "open and status calls",
+            Self::OwnLosses => "lost in own buffers",
             Self::SenderMemory => "memory sending",
             Self::ReceiverMemory => "memory receiving",
             Self::Completion => "completion",
@@ -82,9 +88,10 @@ impl Quantity {
     pub(super) const fn unit(self) -> &'static str {
         match self {
             Self::Goodput | Self::Steady => "bit/s",
-            Self::CpuPerGb => "s/GB",
+            Self::CpuPerGb | Self::CpuWithPath => "s/GB",
             Self::SenderSwitches | Self::ReceiverSwitches => "1/GB",
             Self::FutexCalls | Self::SendCalls | Self::OpenCalls => "1/GB",
+            Self::OwnLosses => "packets",
             Self::SenderMemory | Self::ReceiverMemory | Self::Growth => "bytes",
             Self::Completion | Self::Lateness => "s",
             Self::Retransmitted | Self::CpuShare | Self::RateShare | Self::OfCubic | Self::OfFixed => "share",
@@ -100,9 +107,10 @@ impl Quantity {
         match self {
             Self::Goodput | Self::Steady if value >= 2e9 => format!("{:.2} Gbit/s", value / 1e9),
             Self::Goodput | Self::Steady => format!("{:.1} Mbit/s", value / 1e6),
-            Self::CpuPerGb => format!("{value:.2} s/GB"),
+            Self::CpuPerGb | Self::CpuWithPath => format!("{value:.2} s/GB"),
             Self::SenderSwitches | Self::ReceiverSwitches => format!("{value:.0} per GB"),
             Self::FutexCalls | Self::SendCalls | Self::OpenCalls => format!("{value:.0} per GB"),
+            Self::OwnLosses => format!("{value:.0} packets"),
             Self::SenderMemory | Self::ReceiverMemory | Self::Growth => {
                 format!("{:.1} MiB", value / f64::from(1 << 20))
             }

@@ -8,6 +8,8 @@ mod host_cost;
 mod idle;
 mod law_sockets;
 mod loopback;
+mod own_losses;
+mod price;
 mod simulator;
 mod ssh;
 mod wake_ups;
@@ -89,12 +91,13 @@ pub(super) const ROWS: &[Row] = &[
     fairness::ROW,
 ];
 
-/// Rows that take hours. They are measured only when `--only` names them, and `--case` chooses some of their cases.
-pub(super) const ON_REQUEST: &[Row] = &[law_sockets::ROW];
+/// Rows that take long: hours for the laws, ten minutes together for the price of a packet. They are measured
+/// only when `--only` names them, and `--case` chooses some of their cases.
+pub(super) const ON_REQUEST: &[Row] = &[price::OVER_PATH, price::OVER_VETH, own_losses::ROW, law_sockets::ROW];
 
 /// The names of all cases that `--case` can choose.
 pub(super) fn cases() -> impl Iterator<Item = &'static str> {
-    law_sockets::cases()
+    law_sockets::cases().chain(price::cases()).chain(own_losses::cases())
 }
 
 #[cfg(test)]

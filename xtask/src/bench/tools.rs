@@ -26,6 +26,7 @@ use serde_json::Value;
 
 use super::buffers;
 use super::quantity::Quantity;
+use super::samples::Skipped;
 use crate::interop;
 use crate::workspace::Workspace;
 
@@ -61,26 +62,31 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    /// Builds them, optimised; without `peers` only `farhaul` itself.
+    /// Builds them, optimised; without `peers` only `farhaul` itself and the paced sender without a protocol.
     pub(super) fn build(workspace: &Workspace, peers: bool) -> Result<Self> {
         let all = [
             &["-p", "farhaul-cli"][..],
+            &["-p", "farhaul", "--example", "paced_raw"],
             &["-p", "farhaul-emu", "--example", "raw"],
-            &["-p", "farhaul", "--example", "paced_raw", "--example", "idle_connections", "--example", "sink"],
-            &["-p", "farhaul", "--example", "initial_flood"],
+            &["-p", "farhaul", "--example", "idle_connections", "--example", "sink", "--example", "initial_flood"],
             &["-p", "farhaul-sim", "--example", "speed"],
         ];
-        for arguments in if peers { &all[..] } else { &all[..1] } {
-            let mut command = workspace.cargo();
-            command.args(["build", "--release", "--quiet"]).args(*arguments);
-            // stdout is for figures.
-            let status = command.stdout(Stdio::null()).status()?;
-            ensure!(status.success(), "the programs to be measured do not build");
-        }
+        Self::build_programs(workspace, if peers { &all } else { &all[..2] }, "release")?;
         let needless = || Err("no chosen row needs it".to_owned());
         let libudt = if peers { interop::peer(workspace)?.map(PathBuf::from) } else { needless() };
         let quinn = if peers { quinn::build(workspace) } else { needless() };
         Ok(Self { release: workspace.target.join("release"), libudt, quinn, drops_rights: false })
+    }
+
+    fn build_programs(workspace: &Workspace, programs: &[&[&str]], profile: &str) -> Result<()> {
+        for arguments in programs {
+            let mut command = workspace.cargo();
+            command.args(["build", "--profile", profile, "--quiet"]).args(*arguments);
+            // stdout is for figures.
+            let status = command.stdout(Stdio::null()).status()?;
+            ensure!(status.success(), "the programs to be measured do not build");
+        }
+        Ok(())
     }
 
     /// Sets whether programs run without the right to override the limits of socket buffers. A relay always keeps the
@@ -107,6 +113,17 @@ impl Tools {
     fn measured(&self, program: &FilePath) -> Command {
         if self.drops_rights { buffers::without_rights(program) } else { Command::new(program) }
     }
+}
+
+/// # Errors
+/// [`Skipped`] if no folder of programs has `program`, with the package that brings it.
+pub(super) fn ensure_installed(program: &str, package: &str) -> Result<()> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    // Servers lie where only root looks.
+    let mut folders = std::env::split_paths(&folders).chain(["/usr/sbin".into()]);
+    let has = folders.any(|folder: PathBuf| folder.join(program).is_file());
+    ensure!(has, Skipped(format!("{program} is not installed: apt install {package}")));
+    Ok(())
 }
 
 /// Time limit of a transfer, far longer than any working program needs.

@@ -106,7 +106,8 @@ impl Tools {
             record["valid"] == true,
             Invalid(format!("the emulator, not the path, was the limit: {}", flaws().join("; ")))
         );
-        Ok(Heard { output, processor_share: needed(&record, &["processor_share"])? })
+        let processor_share = needed(&record, &["processor_share"])?;
+        Ok(Heard { output, processor_share, processor_seconds: processor_share * needed(&record, &["seconds"])? })
     }
 }
 
@@ -114,14 +115,16 @@ impl Tools {
 pub(super) struct Heard {
     pub(super) output: String,
     processor_share: f64,
+    /// Processor time of the emulator's thread.
+    pub(super) processor_seconds: f64,
 }
 
 /// A file that is removed with its handle.
-struct Temporary(PathBuf);
+pub(super) struct Temporary(pub(super) PathBuf);
 
 impl Temporary {
     /// The name of a file that does not exist yet. One of each `kind` at a time.
-    fn new(kind: &str) -> Self {
+    pub(super) fn new(kind: &str) -> Self {
         Self(std::env::temp_dir().join(format!("farhaul-bench-{}.{kind}", std::process::id())))
     }
 

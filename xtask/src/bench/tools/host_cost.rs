@@ -112,4 +112,25 @@ impl Transfer {
     pub(super) fn measured(&self) -> Measured {
         Measured::of([(Quantity::Goodput, self.goodput), cpu_per_gb(self.processor, self.bytes)])
     }
+
+    /// The same, and processor time with the `emulator` seconds of the path.
+    pub(super) fn with_emulator(&self, emulator: f64) -> Measured {
+        let mut measured = self.measured();
+        let (_, sum) = cpu_per_gb(self.processor + emulator, self.bytes);
+        measured.figures.push((Quantity::CpuWithPath, sum));
+        measured
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_emulator_counts_like_an_end() {
+        let transfer = Transfer { goodput: 8e8, bytes: 5e8, processor: 1.0 };
+        let measured = transfer.with_emulator(0.5);
+        assert_eq!(measured.figure(Quantity::CpuPerGb), Some(2.0));
+        assert_eq!(measured.figure(Quantity::CpuWithPath), Some(3.0));
+    }
 }

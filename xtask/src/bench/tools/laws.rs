@@ -7,11 +7,14 @@ use anyhow::{Result, ensure};
 
 use super::super::machine::PACKET_SIZE;
 use super::super::process::Process;
+use super::super::quantity::Quantity;
 use super::super::samples::{Measured, Skipped};
+use super::emulator::Temporary;
 use super::host_cost::{TCP_BUFFERS, Transfer};
 use super::namespaces::{Hosts, Wire};
 use super::quota::Quota;
-use super::{Amount, Emulated, Tools, patience};
+use super::raw::{PAYLOAD, SILENCE, paced_transfer};
+use super::{Amount, Emulated, Tools, ensure_installed, patience};
 
 /// How long a program may take to listen. At a tenth of a core, starting takes ten times its usual time.
 const OPENING: Duration = Duration::from_secs(30);
@@ -27,6 +30,8 @@ pub(in super::super) enum Law {
     Encrypted(&'static str),
     /// The kernel's TCP, by `iperf3`.
     Kernel(&'static str),
+    /// No law and no protocol: a paced sender of so many payload bits per second (the paced_raw example of crates/farhaul).
+    Bare(f64),
 }
 
 /// What lies between the hosts.
@@ -43,11 +48,17 @@ pub(in super::super) struct Quotas<'a> {
     pub(in super::super) receiver: Option<&'a Quota>,
 }
 
+impl Quotas<'_> {
+    /// Neither host is held.
+    pub(in super::super) const NONE: Self = Self { sender: None, receiver: None };
+}
+
 impl Law {
     /// # Errors
     /// [`Skipped`] if this machine lacks it.
     fn ensure_available(self) -> Result<()> {
         let Self::Kernel(name) = self else { return Ok(()) };
+        ensure_installed("iperf3", "iperf3")?;
         let list = fs::read_to_string(AVAILABLE).unwrap_or_default();
         let has = list.split_whitespace().any(|other| other == name);
         ensure!(has, Skipped(format!("the kernel's list of congestion controllers has no {name}: {}", list.trim())));
@@ -59,30 +70,41 @@ impl Law {
         match self {
             Self::Plain(_) | Self::Encrypted(_) => receiver.wait_for_text("local", OPENING)?,
             Self::Kernel(_) => receiver.wait_for_line("Server listening", OPENING)?,
+            Self::Bare(_) => receiver.wait_for_line("listening", OPENING)?,
         };
         Ok(())
     }
 
+    /// Reads the output of the sender, with that of the receiver if only that has the figures of the receiver.
     fn transfer(self, output: &str) -> Result<Transfer> {
         match self {
             Self::Plain(_) | Self::Encrypted(_) => Transfer::of_farhaul(output),
             Self::Kernel(_) => Transfer::of_iperf3(output),
+            Self::Bare(_) => paced_transfer(output),
         }
     }
 }
 
 impl Tools {
-    /// One transfer under `law`.
+    /// One transfer under `law`: goodput and processor time of both ends, over an emulated path also with that of the emulator,
+    /// over a wire also the packets lost in the hosts' own buffers.
     ///
     /// # Errors
     /// `Invalid` if an emulator was the limit, [`Skipped`] if this machine lacks the law or the path.
     pub(in super::super) fn law(&self, law: Law, path: &LawPath, quotas: Quotas<'_>, seconds: u64) -> Result<Measured> {
         law.ensure_available()?;
         let (serve, send) = self.lines(law, quotas, seconds);
-        let output = match path {
+        match path {
             LawPath::Emulated(path) => {
-                let serve = format!("exec >/dev/null; {serve}");
-                self.emulate(path, &[&serve], &send, seconds)?.output
+                let report = Temporary::new("receiver");
+                let file = report.0.display();
+                let serve = format!("exec >{file}; {serve}");
+                // Its receiver ends, and reports, after a second of silence.
+                let wait =
+                    format!("for _ in $(seq 50); do grep -q received {file} && break; sleep 0.1; done; cat {file}");
+                let send = if matches!(law, Law::Bare(_)) { format!("{{ {send}; {wait}; }}") } else { send };
+                let heard = self.emulate(path, &[&serve], &send, seconds)?;
+                Ok(law.transfer(&heard.output)?.with_emulator(heard.processor_seconds))
             }
             LawPath::Wire(wire) => {
                 let hosts = Hosts::new(*wire).map_err(|error| Skipped(format!("{error:#}")))?;
@@ -90,11 +112,17 @@ impl Tools {
                 law.wait_for(&mut receiver)?;
                 let send = format!("FARHAUL_PEER={}; {send}", hosts.address());
                 let sent = Process::start(&mut hosts.near(&send))?.finish(patience(Amount::Seconds(seconds)))?;
-                receiver.interrupt();
-                sent.text()
+                let output = if matches!(law, Law::Bare(_)) {
+                    format!("{}\n{}", receiver.finish(SILENCE)?.text(), sent.text())
+                } else {
+                    receiver.interrupt();
+                    sent.text()
+                };
+                let mut measured = law.transfer(&output)?.measured();
+                measured.figures.push((Quantity::OwnLosses, hosts.receive_losses()?));
+                Ok(measured)
             }
-        };
-        Ok(law.transfer(&output)?.measured())
+        }
     }
 
     /// Lines for the shells of the receiver and of the sender, which reaches the receiver at `$FARHAUL_PEER`.
@@ -109,6 +137,15 @@ impl Tools {
         match law {
             Law::Plain(controller) => ours(controller, Some("--plain")),
             Law::Encrypted(controller) => ours(controller, None),
+            Law::Bare(rate) => {
+                let program = self.example("paced_raw");
+                let words: Vec<_> = std::iter::once(program.get_program()).chain(program.get_args()).collect();
+                let program = words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+                (
+                    format!("{far}exec {program} recv 0.0.0.0:9000"),
+                    format!("{near}{program} send $FARHAUL_PEER:9000 {rate:.0}bit {seconds} {PAYLOAD}"),
+                )
+            }
             Law::Kernel(name) => (
                 format!("{TCP_BUFFERS}; {far}exec iperf3 -s -1 --forceflush"),
                 format!("{TCP_BUFFERS}; {near}iperf3 -c $FARHAUL_PEER -C {name} -t {seconds} --json"),

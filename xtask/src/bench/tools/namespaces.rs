@@ -1,5 +1,6 @@
 //! Hosts in network namespaces of this machine, with a wire of the kernel between them. Both end with their handle.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -56,6 +57,13 @@ impl Namespace {
         command
     }
 
+    /// Datagrams that sockets in it have dropped because their receive buffers were full.
+    fn receive_losses(&self) -> Result<f64> {
+        let path = format!("/proc/{}/net/snmp", self.holder.id());
+        let table = fs::read_to_string(&path).with_context(|| path.clone())?;
+        counter(&table, "Udp:", "RcvbufErrors").with_context(|| format!("{path} has no Udp RcvbufErrors"))
+    }
+
     fn set_up(&self, line: &str) -> Result<()> {
         let output = self.shell(line).output().context("nsenter (of util-linux)")?;
         ensure!(output.status.success(), "'{line}': {}", String::from_utf8_lossy(&output.stderr).trim());
@@ -102,6 +110,12 @@ impl Hosts {
         if self.far.is_some() { ADDRESSES[1] } else { "127.0.0.1" }
     }
 
+    /// Datagrams that sockets of both hosts have dropped because their receive buffers were full.
+    pub(super) fn receive_losses(&self) -> Result<f64> {
+        let far = self.far.as_ref().map_or(Ok(0.0), Namespace::receive_losses)?;
+        Ok(self.near.receive_losses()? + far)
+    }
+
     /// A line for a shell on the near host.
     pub(super) fn near(&self, line: &str) -> Command {
         self.near.shell(line)
@@ -113,6 +127,13 @@ impl Hosts {
     }
 }
 
+/// A counter of proc_net(5): a line of names, then a line of values, both with the protocol first.
+fn counter(table: &str, protocol: &str, name: &str) -> Option<f64> {
+    let mut lines = table.lines().filter(|line| line.starts_with(protocol)).map(str::split_whitespace);
+    let (mut names, mut values) = (lines.next()?, lines.next()?);
+    values.nth(names.position(|other| other == name)?)?.parse().ok()
+}
+
 /// The token bucket (tc-tbf(8)) of a limited wire.
 fn bucket(rate: u64) -> String {
     let burst = (rate / 8 / BURSTS_PER_SECOND).max(LEAST_BURST);
@@ -122,6 +143,13 @@ fn bucket(rate: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_counter_is_read_below_its_name() {
+        let table = "Tcp: A RcvbufErrors\nTcp: 1 2\nUdp: InDatagrams InErrors RcvbufErrors\nUdp: 7 8 9\nUdpLite: A\nUdpLite: 1\n";
+        assert_eq!(counter(table, "Udp:", "RcvbufErrors"), Some(9.0));
+        assert_eq!(counter(table, "Udp:", "Other"), None);
+    }
 
     #[test]
     fn the_bucket_holds_two_large_packets_or_100_microseconds() {

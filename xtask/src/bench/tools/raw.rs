@@ -15,9 +15,9 @@ use super::relay::Path;
 use super::{Amount, OPENING, Tools, needed, patience};
 
 /// The payload of a UDT data packet of 1500 bytes, so that the packets compare.
-const PAYLOAD: u32 = 1_456;
+pub(super) const PAYLOAD: u32 = 1_456;
 /// Idle time after which the receiver ends, twice over.
-const SILENCE: Duration = Duration::from_secs(5);
+pub(super) const SILENCE: Duration = Duration::from_secs(5);
 
 impl Tools {
     /// An unpaced sender for `seconds` seconds (the raw example of crates/udp).
@@ -38,6 +38,14 @@ impl Tools {
         relay.stop()?;
         Ok(paced(&sent.record("sent_bytes")?, &received.record("received_bytes")?)?.measured())
     }
+}
+
+/// Reads the reports of both ends of the paced sender, one a line.
+pub(super) fn paced_transfer(output: &str) -> Result<Transfer> {
+    let records: Vec<Value> = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let report = |name: &str| records.iter().find(|record| record.get(name).is_some());
+    let (sent, received) = report("sent_bytes").zip(report("received_bytes")).context("a report is missing")?;
+    paced(sent, received)
 }
 
 fn paced(sent: &Value, received: &Value) -> Result<Transfer> {
@@ -83,7 +91,7 @@ mod tests {
     fn processor_time_of_both_sides_is_per_received_byte() {
         let received = json!({ "received_bytes": 500_000_000, "seconds": 4.0, "cpu_seconds": 0.5 });
         let sent = json!({ "sent_bytes": 600_000_000, "cpu_seconds": 0.25 });
-        let transfer = paced(&sent, &received).unwrap();
+        let transfer = paced_transfer(&format!("listening 127.0.0.1:9\n{received}\n{sent}")).unwrap();
         assert_eq!(transfer.measured().figures, [(Quantity::Goodput, 1e9), (Quantity::CpuPerGb, 1.5)]);
     }
 }
