@@ -38,11 +38,23 @@ pub(crate) fn processor_time_of_children() -> Option<Duration> {
     ticks_of_children(&stat).map(|ticks| Duration::from_secs_f64(ticks / TICKS))
 }
 
+/// Processor time of a process, and of all its children that have ended. `None` without /proc, or after its end.
+pub(crate) fn processor_time_of(process: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let ticks = ticks_of(&stat, [14, 15, 16, 17])?;
+    Some(Duration::from_secs_f64(ticks / TICKS))
+}
+
 /// The fields 16 and 17 of proc(5). The name before them is in parentheses.
 fn ticks_of_children(stat: &str) -> Option<f64> {
+    ticks_of(stat, [16, 17])
+}
+
+/// The sum of fields of proc(5).
+fn ticks_of<const COUNT: usize>(stat: &str, numbers: [usize; COUNT]) -> Option<f64> {
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<f64>().ok();
-    Some(field(16)? + field(17)?)
+    numbers.into_iter().map(field).sum()
 }
 
 /// The share of the time for which the processors were idle between two looks.
@@ -85,6 +97,7 @@ mod tests {
     fn the_ticks_of_children_follow_the_name() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 200 0 0 11 12 13 14 20 0 1 0 5";
         assert_eq!(ticks_of_children(stat), Some(27.0));
+        assert_eq!(ticks_of(stat, [14, 15, 16, 17]), Some(50.0));
     }
 
     #[test]

@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn the_beginning_of_names_chooses_a_group() {
         let names = |line| parse(line).unwrap().rows.iter().map(|row| row.name).collect::<Vec<_>>();
-        assert_eq!(names("--only price"), ["price-path", "price-veth"]);
+        assert_eq!(names("--only price"), ["price-path", "price-veth", "price-copy", "price-files", "price-start"]);
         assert_eq!(names("--only idle,own-losses"), ["idle", "own-losses"]);
         assert!(parse("--only pri").is_err());
     }

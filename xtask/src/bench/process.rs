@@ -68,6 +68,11 @@ impl Process {
         Ok(Self { name, child, lines, output: Output::default(), stderr: Some(stderr) })
     }
 
+    /// The id of the process.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for a line of output that starts with `begin`.
     pub(super) fn wait_for_line(&mut self, begin: &str, time: Duration) -> Result<String> {
         self.wait_for(time, begin, |line| line.starts_with(begin).then(|| line.to_owned()))

@@ -13,6 +13,10 @@ pub(super) enum Quantity {
     CpuPerGb,
     /// Processor time of both sides and of the emulator between them, s per 1e9 bytes received.
     CpuWithPath,
+    /// Processor time of both sides, s per file.
+    CpuPerFile,
+    /// Processor time of both sides, s.
+    CpuTime,
     /// Context switches of the sending side, voluntary and not, per 1e9 bytes received.
     SenderSwitches,
     /// Context switches of the receiving side, voluntary and not, per 1e9 bytes received.
@@ -62,6 +66,8 @@ impl Quantity {
             Self::Retransmitted => "retransmitted",
             Self::CpuPerGb => "cpu",
             Self::CpuWithPath => "cpu with the emulator",
+            Self::CpuPerFile => "cpu a file",
+            Self::CpuTime => "cpu time",
             Self::SenderSwitches => "context switches sending",
             Self::ReceiverSwitches => "context switches receiving",
             Self::FutexCalls => "futex calls",
@@ -93,7 +99,7 @@ impl Quantity {
             Self::FutexCalls | Self::SendCalls | Self::OpenCalls => "1/GB",
             Self::OwnLosses => "packets",
             Self::SenderMemory | Self::ReceiverMemory | Self::Growth => "bytes",
-            Self::Completion | Self::Lateness => "s",
+            Self::Completion | Self::Lateness | Self::CpuPerFile | Self::CpuTime => "s",
             Self::Retransmitted | Self::CpuShare | Self::RateShare | Self::OfCubic | Self::OfFixed => "share",
             Self::Deviation => "standard deviations",
             Self::Jain => "index",
@@ -114,9 +120,9 @@ impl Quantity {
             Self::SenderMemory | Self::ReceiverMemory | Self::Growth => {
                 format!("{:.1} MiB", value / f64::from(1 << 20))
             }
-            Self::Completion => format!("{value:.3} s"),
+            Self::Completion | Self::CpuTime => format!("{value:.3} s"),
             Self::Retransmitted | Self::CpuShare | Self::RateShare => format!("{:.3} %", value * 1e2),
-            Self::Lateness => format!("{:.0} µs", value * 1e6),
+            Self::Lateness | Self::CpuPerFile => format!("{:.0} µs", value * 1e6),
             Self::Deviation => format!("{value:.2} σ"),
             Self::Jain => format!("{value:.3}"),
             Self::OfCubic | Self::OfFixed => format!("{value:.2}"),

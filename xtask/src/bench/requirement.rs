@@ -27,6 +27,8 @@ pub(super) enum Bound {
     LeastTimes(f64, &'static str),
     /// At most this multiple of another program's figure.
     MostTimes(f64, &'static str),
+    /// At most this much more than another program's figure.
+    MostPlus(f64, &'static str),
     /// At most this value, or at most this multiple of another program's figure: the weaker of the two.
     MostOrTimes(f64, f64, &'static str),
 }
@@ -60,6 +62,10 @@ impl Requirement {
                 let peer = theirs(other)?;
                 (factor * peer.1, Some(peer))
             }
+            Bound::MostPlus(more, other) => {
+                let peer = theirs(other)?;
+                (peer.1 + more, Some(peer))
+            }
             Bound::MostOrTimes(limit, factor, other) => match theirs(other) {
                 Ok(peer) => (limit.max(factor * peer.1), Some(peer)),
                 // The absolute limit suffices without the other program. If it does not hold, the result is unknown.
@@ -71,7 +77,9 @@ impl Requirement {
         };
         let holds = match bound {
             Bound::Least(_) | Bound::LeastTimes(..) => ours.median >= limit,
-            Bound::Most(_) | Bound::MostTimes(..) | Bound::MostOrTimes(..) => ours.median <= limit,
+            Bound::Most(_) | Bound::MostTimes(..) | Bound::MostPlus(..) | Bound::MostOrTimes(..) => {
+                ours.median <= limit
+            }
         };
         Ok(Comparison { holds, ours, limit, peer })
     }
@@ -84,6 +92,7 @@ impl Requirement {
             Bound::Most(limit) => format!("≤ {}", show(limit)),
             Bound::LeastTimes(factor, other) => format!("≥ {factor} × {other}"),
             Bound::MostTimes(factor, other) => format!("≤ {factor} × {other}"),
+            Bound::MostPlus(more, other) => format!("≤ {other} + {}", show(more)),
             Bound::MostOrTimes(limit, factor, other) => format!("≤ {} or {factor} × {other}", show(limit)),
         }
     }
@@ -120,6 +129,14 @@ mod tests {
         assert_eq!((comparison.holds, comparison.limit, comparison.peer), (true, 8.0, Some(("theirs", 4.0))));
         assert!(!judge(Bound::LeastTimes(3.0, "theirs"), &figures).unwrap().holds);
         assert!(!judge(Bound::MostTimes(2.0, "theirs"), &figures).unwrap().holds);
+    }
+
+    #[test]
+    fn a_margin_is_added_to_the_other_programs_figure() {
+        let bound = Bound::MostPlus(0.5, "theirs");
+        let comparison = judge(bound, &[("ours", 4.5), ("theirs", 4.0)]).unwrap();
+        assert_eq!((comparison.holds, comparison.limit), (true, 4.5));
+        assert!(!judge(bound, &[("ours", 4.6), ("theirs", 4.0)]).unwrap().holds);
     }
 
     #[test]

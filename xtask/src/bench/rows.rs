@@ -10,6 +10,7 @@ mod law_sockets;
 mod loopback;
 mod own_losses;
 mod price;
+mod price_copies;
 mod simulator;
 mod ssh;
 mod wake_ups;
@@ -91,13 +92,21 @@ pub(super) const ROWS: &[Row] = &[
     fairness::ROW,
 ];
 
-/// Rows that take long: hours for the laws, ten minutes together for the price of a packet. They are measured
+/// Rows that take long: hours for the laws, ten minutes together for the price of a packet, a file and a start. They are measured
 /// only when `--only` names them, and `--case` chooses some of their cases.
-pub(super) const ON_REQUEST: &[Row] = &[price::OVER_PATH, price::OVER_VETH, own_losses::ROW, law_sockets::ROW];
+pub(super) const ON_REQUEST: &[Row] = &[
+    price::OVER_PATH,
+    price::OVER_VETH,
+    price_copies::COPY,
+    price_copies::FILES,
+    price_copies::OVER_SSH,
+    own_losses::ROW,
+    law_sockets::ROW,
+];
 
 /// The names of all cases that `--case` can choose.
 pub(super) fn cases() -> impl Iterator<Item = &'static str> {
-    law_sockets::cases().chain(price::cases()).chain(own_losses::cases())
+    law_sockets::cases().chain(price::cases()).chain(price_copies::cases()).chain(own_losses::cases())
 }
 
 #[cfg(test)]

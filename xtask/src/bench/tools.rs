@@ -1,6 +1,7 @@
 //! The measured programs, each behind a function that runs one transfer and returns its figures.
 
 mod calls;
+mod copies;
 mod emulator;
 mod farhaul;
 mod flood;
@@ -30,6 +31,7 @@ use super::samples::Skipped;
 use crate::interop;
 use crate::workspace::Workspace;
 
+pub(super) use copies::{Copier, Source};
 pub(super) use emulator::Emulated;
 pub(super) use host_cost::BusyLoops;
 pub(super) use laws::{Law, LawPath, Quotas};
