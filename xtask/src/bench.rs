@@ -8,6 +8,7 @@
 //! | change how children are started, bounded and ended | `process.rs` |
 //! | change the kernel limits during a measurement | `buffers.rs` |
 //! | change the output | `report.rs` |
+//! | see where the time of a packet goes | `profile.rs`: `bench --profile` |
 //! | compare the simulator's TCP with that of ns-2 | `ns2.rs`: `bench tcp` |
 
 mod buffers;
@@ -15,6 +16,7 @@ mod machine;
 mod ns2;
 mod options;
 mod process;
+mod profile;
 mod quantity;
 mod report;
 mod requirement;
@@ -43,6 +45,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     if options.list {
         options.listed().for_each(report::describe);
         return Ok(());
+    }
+    if options.profile {
+        return profile::run(workspace, &options);
     }
     let mut tools = Tools::build(workspace, options.needs_peers())?;
     let stopwatch = Stopwatch::start();

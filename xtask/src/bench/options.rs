@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::buffers::Buffers;
 use super::rows::{Measurement, ON_REQUEST, ROWS, Row, cases};
 
-const USAGE: &str = "bench [--list] [--only ROW,…] [--case TEXT] [--runs N] [--quick] [--buffers raised,default,forced] [--json] [--strict]";
+const USAGE: &str = "bench [--list] [--only ROW,…] [--case TEXT] [--runs N] [--quick] [--buffers raised,default,forced] [--json] [--strict] [--profile]";
 
 /// The parsed options.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub(super) struct Options {
     pub(super) json: bool,
     /// Treats an unmet requirement as an error.
     pub(super) strict: bool,
+    /// Prints where the time of a packet goes, and measures no row.
+    pub(super) profile: bool,
     /// Only lists the rows.
     pub(super) list: bool,
 }
@@ -37,6 +39,7 @@ impl Options {
             buffers: vec![Buffers::Raised, Buffers::KernelDefault],
             json: false,
             strict: false,
+            profile: false,
             list: false,
         };
         let mut arguments = arguments.iter();
@@ -51,6 +54,7 @@ impl Options {
                 "--json" => options.json = true,
                 "--strict" => options.strict = true,
                 "--list" => options.list = true,
+                "--profile" => options.profile = true,
                 _ => bail!("unknown argument '{argument}'; {USAGE}"),
             }
         }

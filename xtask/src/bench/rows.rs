@@ -21,6 +21,8 @@ use super::requirement::Requirement;
 use super::samples::Samples;
 use super::tools::Tools;
 
+pub(super) use price::path as price_path;
+
 /// Requirements on some quantities of a measurement.
 #[derive(Debug)]
 pub(super) struct Row {

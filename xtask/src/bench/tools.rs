@@ -10,6 +10,7 @@ mod idle;
 mod laws;
 mod libudt;
 mod namespaces;
+mod profile;
 mod quinn;
 mod quota;
 mod raw;
@@ -36,6 +37,9 @@ pub(super) use emulator::Emulated;
 pub(super) use host_cost::BusyLoops;
 pub(super) use laws::{Law, LawPath, Quotas};
 pub(super) use namespaces::Wire;
+#[cfg(test)]
+pub(super) use profile::Sample;
+pub(super) use profile::{End, Profiled};
 pub(super) use quota::Quota;
 pub(super) use relay::Path;
 pub(super) use shares::Side;
