@@ -397,8 +397,8 @@ fn nobody_waits_for_a_program_that_ends_with_this_side() {
         let stream = BondedStream::only(First::Ssh(mux.stream(2 * PATIENCE), None));
         let mut session = Asking { sends, answer: b"done".to_vec(), ..Asking::default() };
         let clock = Clock::start();
-        let channel = Channel { stream: &stream, role: Role::Starting, clock, early: &[] };
-        assert!(drive(&channel, &mut session).1.is_ok());
+        let connection = SessionConnection { stream: &stream, role: Role::Starting, clock, early: &[] };
+        assert!(drive(&connection, &mut session).1.is_ok());
         assert!(clock.now() < farhaul_units::Instant::ZERO + PATIENCE, "sends: {sends}");
     }
 }
