@@ -4,6 +4,7 @@ mod packet_store;
 mod recv;
 mod send;
 mod sized_stores;
+mod spares;
 
 pub use packet_store::{PacketStore, Run};
 pub use recv::{Insert, RecvBuffer};

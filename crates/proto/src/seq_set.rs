@@ -222,10 +222,14 @@ impl SeqSet {
     }
 
     /// Makes room for the number at `offset` from the base. Returns false beyond the largest capacity.
+    #[inline]
     fn grow_to(&mut self, offset: u32) -> bool {
-        if offset < self.capacity() {
-            return true;
-        }
+        offset < self.capacity() || self.grow(offset)
+    }
+
+    /// The same where there is no room yet. Apart, because each packet asks.
+    #[cold]
+    fn grow(&mut self, offset: u32) -> bool {
         if offset >= MAX_CAPACITY {
             return false;
         }

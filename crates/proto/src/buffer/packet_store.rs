@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 
 use farhaul_units::{SeqNo, SeqRange};
 
+use super::spares::Spares;
+
 /// Bytes of one train for the kernel to segment: the largest UDP payload over IPv4.
 const MAX_TRAIN_BYTES: usize = 65_507;
 /// Datagrams in one train: Linux' limit (UDP_MAX_SEGMENTS).
 const MAX_TRAIN_PACKETS: usize = 64;
-/// Chunks kept for reuse, about 2 MB. A steady flow then allocates nothing.
-const SPARE_CHUNKS: usize = 32;
 
 /// Packets with headers of `HEADER` bytes, from the oldest not released to the newest written.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct PacketStore<const HEADER: usize> {
     /// Packets written into the back chunk.
     written_in_back: u32,
     chunks: VecDeque<Chunk>,
-    spare: Vec<Chunk>,
+    spare: Spares<Chunk>,
 }
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl<const HEADER: usize> PacketStore<HEADER> {
             released_in_front: 0,
             written_in_back: 0,
             chunks: VecDeque::new(),
-            spare: Vec::new(),
+            spare: Spares::default(),
         }
     }
 
@@ -102,7 +102,7 @@ impl<const HEADER: usize> PacketStore<HEADER> {
 
     /// Bytes of memory held, spare chunks included.
     pub fn memory(&self) -> usize {
-        (self.chunks.len() + self.spare.len()) * self.per_chunk as usize * (self.stride() + size_of::<u16>())
+        (self.chunks.len() + self.spare.iter().count()) * self.per_chunk as usize * (self.stride() + size_of::<u16>())
     }
 
     /// Bytes from the start of one packet to that of the next.
@@ -130,7 +130,7 @@ impl<const HEADER: usize> PacketStore<HEADER> {
     /// Stores one packet of at most [`payload_size`](Self::payload_size) bytes. `header` writes its header.
     pub(crate) fn push(&mut self, payload: &[u8], header: impl FnOnce(SeqNo, &mut [u8; HEADER])) {
         if self.chunks.is_empty() || self.written_in_back == self.per_chunk {
-            let chunk = self.spare.pop().unwrap_or_else(|| self.new_chunk());
+            let chunk = self.spare.take().unwrap_or_else(|| self.new_chunk());
             self.chunks.push_back(chunk);
             self.written_in_back = 0;
         }
@@ -247,16 +247,14 @@ impl<const HEADER: usize> PacketStore<HEADER> {
 
     fn retire_front(&mut self) {
         self.released_in_front = 0;
-        if let Some(chunk) = self.chunks.pop_front()
-            && self.spare.len() < SPARE_CHUNKS
-        {
-            self.spare.push(chunk);
+        if let Some(chunk) = self.chunks.pop_front() {
+            self.spare.put_back(chunk, self.chunks.len());
         }
     }
 
     /// Frees memory that is kept for reuse only.
     pub fn shrink(&mut self) {
-        self.spare = Vec::new();
+        self.spare.clear();
     }
 }
 

@@ -10,12 +10,11 @@ use std::collections::VecDeque;
 use farhaul_units::{MsgNo, SeqNo, SeqRange};
 use farhaul_wire::udt4::MessageField;
 
+use super::spares::Spares;
 use crate::seq_set::SeqSet;
 
 /// Packets per chunk. Small, so that a single packet far ahead takes little memory (attack B11).
 const CHUNK_PACKETS: u32 = 32;
-/// Chunks kept for reuse, about 3 MB.
-const SPARE_CHUNKS: usize = 64;
 
 /// Packets from the first unread to the furthest received, and the window in which more are accepted.
 #[derive(Debug)]
@@ -43,7 +42,7 @@ pub struct RecvBuffer {
     /// First packet of the front chunk.
     chunk_base: SeqNo,
     chunks: VecDeque<Option<Chunk>>,
-    spare: Vec<Chunk>,
+    spare: Spares<Chunk>,
     messages: message::Found,
 }
 
@@ -83,7 +82,7 @@ impl RecvBuffer {
             capacity,
             chunk_base: first,
             chunks: VecDeque::new(),
-            spare: Vec::new(),
+            spare: Spares::default(),
             messages: message::Found::default(),
         }
     }
@@ -170,7 +169,7 @@ impl RecvBuffer {
 
     /// Bytes of memory held, spare chunks included.
     pub fn memory(&self) -> usize {
-        let held = self.chunks.iter().flatten().chain(&self.spare);
+        let held = self.chunks.iter().flatten().chain(self.spare.iter());
         held.map(|chunk| chunk.bytes.len() + size_of::<Chunk>()).sum::<usize>()
             + self.present.memory()
             + self.skipped.memory()
@@ -178,7 +177,7 @@ impl RecvBuffer {
 
     /// Frees memory that is kept for reuse only.
     pub fn shrink(&mut self) {
-        self.spare = Vec::new();
+        self.spare.clear();
     }
 
     /// Stores an arriving packet.
@@ -202,7 +201,7 @@ impl RecvBuffer {
         }
         if payload.len() > self.stride {
             self.stride = self.limit;
-            self.spare = Vec::new();
+            self.spare.clear();
         }
         let (chunk, slot) = self.chunk_for(seq, payload.len());
         let at = slot * chunk.stride;
@@ -351,7 +350,7 @@ impl RecvBuffer {
             self.chunks.resize_with(chunk + 1, || None);
         }
         let (spare, size) = (&mut self.spare, self.stride);
-        let chunk = self.chunks[chunk].get_or_insert_with(|| spare.pop().unwrap_or_else(|| Chunk::new(size)));
+        let chunk = self.chunks[chunk].get_or_insert_with(|| spare.take().unwrap_or_else(|| Chunk::new(size)));
         if length > chunk.stride {
             chunk.widen(size);
         }
@@ -362,11 +361,10 @@ impl RecvBuffer {
         while self.read_seq.distance_from(self.chunk_base) >= CHUNK_PACKETS as i32 {
             self.chunk_base = self.chunk_base.plus(CHUNK_PACKETS);
             if let Some(Some(mut chunk)) = self.chunks.pop_front()
-                && self.spare.len() < SPARE_CHUNKS
                 && chunk.stride == self.stride
             {
                 chunk.fields = [0; CHUNK_PACKETS as usize];
-                self.spare.push(chunk);
+                self.spare.put_back(chunk, self.chunks.len());
             }
         }
     }
