@@ -9,23 +9,40 @@ use quinn_udp::{BATCH_SIZE, RecvMeta};
 
 /// Bytes for one train, the most that the kernel coalesces: the size of the largest IP packet.
 const TRAIN_BYTES: usize = 1 << 16;
+/// Bytes from one train to the next. Were it a power of two, the packets of all trains would share a few sets of the processor's caches.
+const SLOT_BYTES: usize = TRAIN_BYTES + 33 * 64;
+/// Trains of a call if they are long: half a megabyte, which stays in the processor's cache.
+const LONG_TRAINS: usize = 8;
+/// Trains up to this mean length are short. Then calls cost more than memory, and each takes as many as it can.
+const SHORT_TRAIN: usize = TRAIN_BYTES * LONG_TRAINS / BATCH_SIZE;
 
 /// Reusable memory for the result of one receive call: several trains.
+///
+/// A call takes few trains where they are long, because their memory stays in the processor's cache. Without offloads a train is a
+/// single datagram, and a call takes many.
 pub struct RecvBatch {
     bytes: Vec<u8>,
     metas: Vec<RecvMeta>,
+    /// Most trains of the next call.
+    most: usize,
     /// Number of trains from the last receive call.
     filled: usize,
+    /// Whether that was the most which it could take.
+    full: bool,
+}
+
+impl Default for RecvBatch {
+    fn default() -> Self {
+        Self::new(BATCH_SIZE)
+    }
 }
 
 impl RecvBatch {
-    /// Room for `trains` trains (1..=32) of 64 KiB each.
-    ///
-    /// A few are faster where trains are long, because their memory stays in the processor's cache. Without offloads a
-    /// train is a single datagram, and many trains save system calls. 8 is a good compromise.
+    /// Room for at most `trains` trains (1..=32) of 64 KiB each.
     pub fn new(trains: usize) -> Self {
         let trains = trains.clamp(1, BATCH_SIZE);
-        Self { bytes: vec![0; trains * TRAIN_BYTES], metas: vec![RecvMeta::default(); trains], filled: 0 }
+        let (bytes, metas) = (vec![0; trains * SLOT_BYTES], vec![RecvMeta::default(); trains]);
+        Self { bytes, metas, most: trains.min(LONG_TRAINS), filled: 0, full: false }
     }
 
     /// Number of trains from the last receive call.
@@ -38,19 +55,19 @@ impl RecvBatch {
         self.filled == 0
     }
 
-    /// Whether the last receive call filled all the memory, so that more may be waiting.
+    /// Whether the last receive call took as many as it could, so that more may be waiting.
     pub fn is_full(&self) -> bool {
-        self.filled == self.metas.len()
+        self.full
     }
 
     /// Discards the trains of the last receive call.
     pub fn clear(&mut self) {
-        self.filled = 0;
+        (self.filled, self.full) = (0, false);
     }
 
     /// The trains of the last receive call, in order of arrival.
     pub fn trains(&mut self) -> impl Iterator<Item = Train<'_>> {
-        self.bytes.chunks_exact_mut(TRAIN_BYTES).zip(&self.metas[..self.filled]).map(|(bytes, meta)| Train {
+        self.bytes.chunks_exact_mut(SLOT_BYTES).zip(&self.metas[..self.filled]).map(|(bytes, meta)| Train {
             from: unmapped(meta.addr),
             to: meta.dst_ip.map(|ip| ip.to_canonical()),
             stride: meta.stride.clamp(1, TRAIN_BYTES),
@@ -64,12 +81,15 @@ impl RecvBatch {
         &mut self,
         receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> Result<usize, E>,
     ) -> Result<usize, E> {
-        self.filled = 0;
-        let count = self.metas.len();
-        let mut memory = self.bytes.chunks_exact_mut(TRAIN_BYTES);
+        self.clear();
+        let mut memory = self.bytes.chunks_exact_mut(SLOT_BYTES).map(|slot| &mut slot[..TRAIN_BYTES]);
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(memory.next().unwrap_or_default()));
-        self.filled = receive(&mut slices[..count], &mut self.metas)?;
+        self.filled = receive(&mut slices[..self.most], &mut self.metas)?;
+        self.full = self.filled == self.most;
+        let bytes: usize = self.metas[..self.filled].iter().map(|meta| meta.len).sum();
+        let are_short = bytes <= self.filled * SHORT_TRAIN;
+        self.most = if are_short { self.metas.len() } else { self.metas.len().min(LONG_TRAINS) };
         Ok(self.filled)
     }
 }
@@ -136,10 +156,24 @@ mod tests {
     }
 
     #[test]
+    fn a_call_takes_few_long_trains_or_many_short_ones() {
+        let mut batch = RecvBatch::default();
+        let mut takes = |len: usize| {
+            let taken = batch.fill::<()>(|slices, metas| {
+                metas.iter_mut().for_each(|meta| meta.len = len);
+                Ok(slices.len())
+            });
+            taken.unwrap()
+        };
+        assert_eq!([1_500, 1_500, 64_000, 64_000, 1_500].map(&mut takes), [8, 32, 32, 8, 8]);
+        assert_eq!(takes(1_500), 32);
+    }
+
+    #[test]
     fn a_failed_call_leaves_an_empty_batch() {
         let mut batch = RecvBatch::new(2);
         assert_eq!(batch.fill::<()>(|slices, _| Ok(slices.len())), Ok(2));
-        assert!(batch.is_full());
+        assert!(batch.is_full() && batch.len() == 2);
         assert!(batch.fill(|_, _| Err(())).is_err());
         assert!(batch.is_empty());
     }

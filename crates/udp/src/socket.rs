@@ -101,8 +101,10 @@ impl UdpSocket {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         // quinn-udp forbids fragments.
         sys::allow_fragments(&socket, local.is_ipv6())?;
+        sys::leave_out_traffic_class(&socket, local.is_ipv6())?;
         if takes_both {
             sys::allow_fragments(&socket, false)?;
+            sys::leave_out_traffic_class(&socket, false)?;
         }
         if !options.timestamps {
             // On by default in quinn-udp, and unused here unless requested.

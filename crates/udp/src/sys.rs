@@ -64,6 +64,15 @@ pub(crate) fn set_destinations(socket: impl AsFd, ipv6: bool, on: bool) -> io::R
     }
 }
 
+/// Received datagrams do not carry the class of their packet, which nobody reads. quinn-udp asks for it, to see congestion marks.
+pub(crate) fn leave_out_traffic_class(socket: impl AsFd, ipv6: bool) -> io::Result<()> {
+    if ipv6 {
+        set_flag(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, false)
+    } else {
+        set_flag(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, false)
+    }
+}
+
 /// Makes the kernel refuse segmentation offload on this socket from now on (Linux: segments need checksums).
 #[cfg(test)]
 pub(crate) fn refuse_segmentation(socket: impl AsFd) -> io::Result<()> {

@@ -21,9 +21,6 @@ use super::probes::Sender;
 use super::receive_coalescing::ReceiveCoalescing;
 use crate::error::Error;
 
-/// Trains per receive call and per access to the lock: half a megabyte, which stays in the processor's cache.
-const TRAINS_PER_BATCH: usize = 8;
-
 /// Pause of the thread after a receive error that does not pass.
 const BROKEN_SOCKET_PAUSE: Duration = Duration::from_millis(10);
 
@@ -156,7 +153,7 @@ fn run<T: Streams + Channels>(
     linger: Duration,
 ) {
     let _last_act = LastAct(shared);
-    let mut batch = RecvBatch::new(TRAINS_PER_BATCH);
+    let mut batch = RecvBatch::default();
     let mut coalescing = ReceiveCoalescing::new(recv_buffer(&shared.socket));
     let mut watched = Interest::Readable;
     let mut end = None;

@@ -17,9 +17,6 @@ use super::{Failure, Stop};
 const CHANNEL: Token = Token(0);
 const SOCKET: Token = Token(1);
 
-/// Trains of one receive call. See [`RecvBatch::new`].
-const TRAINS: usize = 8;
-
 /// A TCP connection to one peer, and a UDP socket.
 #[derive(Debug)]
 pub(super) struct Line {
@@ -101,7 +98,7 @@ impl Line {
             timeline: Timeline::default(),
             due: None,
             block: vec![0; BLOCK].into_boxed_slice(),
-            batch: RecvBatch::new(TRAINS),
+            batch: RecvBatch::default(),
             blocked: None,
             is_idle: Arc::default(),
             out: Vec::new(),
