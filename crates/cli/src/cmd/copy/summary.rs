@@ -33,11 +33,12 @@ pub(super) fn summary(output: &Output, end: &Report) -> String {
         }
         _ => String::new(),
     };
-    let limit = end.limited_by.map(|limit| format!("; {}", limited_by(limit, end.limited_by_share.unwrap_or(0.0))));
+    let limit = end.limited_by.map(|limit| format!("{}; ", limited_by(limit, end.limited_by_share.unwrap_or(0.0))));
+    let limit = limit.unwrap_or_default();
     let path = match end.rtt_us.mean {
         // One flight through ssh has none.
         0 => String::new(),
-        mean => format!("RTT {}{sent_again}{}; ", time(Duration::from_micros(mean)), limit.unwrap_or_default()),
+        mean => format!("RTT {}{sent_again}; ", time(Duration::from_micros(mean))),
     };
     let remedy = end.limited_by.filter(|_| end.seconds >= SLOW).and_then(|limit| remedy(limit, end.mtu_bytes));
     let remedy = remedy.map_or(String::new(), |remedy| format!("\nto go faster: {remedy}"));
@@ -49,7 +50,7 @@ pub(super) fn summary(output: &Output, end: &Report) -> String {
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),
         style.bold(&whole),
-        style.dim(&format!("{moving}{path}{}", end.protection())),
+        style.dim(&format!("{moving}{path}{limit}{}", end.protection())),
     )
 }
 
