@@ -170,7 +170,12 @@ impl Claimed {
             let is_one = directory.stat(&other).is_ok_and(|stat| {
                 stat.st_ino == inode || self.told_apart(directory, known, hash(other.as_bytes())).is_err()
             });
-            self.case = if is_one { Case::Ignored } else { Case::Matters };
+            // A file without a lock may have gone meanwhile. Then its other name says nothing.
+            if is_one {
+                self.case = Case::Ignored;
+            } else if directory.stat(known).is_ok_and(|stat| stat.st_ino == inode) {
+                self.case = Case::Matters;
+            }
         }
     }
 

@@ -23,7 +23,7 @@ const THREADS: usize = 4;
 /// unanswered files that a sender of this project allows, so no sender stalls.
 const UNDER_WAY: usize = 128;
 
-/// Running commits at which a caller that waited goes on. It brings more than one to the threads.
+/// Running commits at which a caller that waited goes on with small files. It brings more than one to the threads.
 const RESUMED: usize = UNDER_WAY - BATCH;
 
 /// Most files that one thread makes, synchronises and names at a time.
@@ -101,8 +101,9 @@ impl Commits {
     /// Adds a commit. A busy thread takes it when it looks for its next task, so that small files gather for one wait. Another
     /// thread is called for a task that waits for nobody.
     fn submit(&mut self, put: impl FnOnce(&mut CommitState, Permit)) {
-        if self.shared.state().under_way >= UNDER_WAY {
-            self.shared.wait_for(RESUMED);
+        let resumed = self.shared.state().resumed();
+        if let Some(resumed) = resumed {
+            self.shared.wait_for(resumed);
         }
         // Waits for a permit without the lock, which threads need to return permits. No other caller adds commits
         // meanwhile.
@@ -218,6 +219,12 @@ impl Shared {
 }
 
 impl CommitState {
+    /// The number of running commits at which a caller goes on that has to wait. Large files may take long.
+    fn resumed(&self) -> Option<usize> {
+        let has_small = || self.files.iter().any(|(commit, _)| matches!(commit.content, Complete::Small(_)));
+        (self.under_way >= UNDER_WAY).then(|| if has_small() { RESUMED } else { UNDER_WAY - 1 })
+    }
+
     /// Whether the last commit does not gather with others: the content of a large file, a directory, or one that completes a group.
     fn is_worth_another_thread(&self) -> bool {
         let is_small = |(commit, _): &(FileCommit, Permit)| matches!(commit.content, Complete::Small(_));

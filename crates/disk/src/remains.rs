@@ -184,7 +184,8 @@ pub(super) fn remove_orphan(directory: &Directory, journal: &Component) {
     }
 }
 
-/// Removes everything that broken copies left in a directory, except what running copies hold. Returns the number of files,
+/// Removes everything that broken copies left in a directory, except what running copies hold. A small file without a lock may
+/// be among it, which its copy writes again then. Returns the number of files,
 /// and their bytes.
 pub(super) fn remove_all(directory: &Directory) -> Result<(u64, u64), Errno> {
     let (mut files, mut bytes) = (0, 0);

@@ -85,9 +85,18 @@ impl SourceFile {
             true => self.read_last(offset, out),
             false => read_at(&self.file, offset, out),
         };
-        let len = len.map_err(|error| failure("read", error))?;
+        let len = len.map_err(|error| self.unread(error))?;
         self.read = self.read.max(offset + len as u64);
         Ok(if len == 0 { Chunk::End } else { Chunk::Data(len) })
+    }
+
+    /// Why it cannot be read. What was opened may be no file.
+    fn unread(&self, error: Errno) -> Failure {
+        let is_listed = || rustix::fs::fstat(&self.file).is_ok_and(|stat| is_same(&stat, &self.before));
+        match self.is_known || is_listed() {
+            true => failure("read", error),
+            false => Failure::new(FailCode::SourceChanged, "it was replaced just now"),
+        }
     }
 
     /// Reads the last bytes, and looks for one behind them.
@@ -124,7 +133,8 @@ impl SourceFile {
         (start > offset).then(|| start - offset)
     }
 
-    /// Compares the file with its earlier state. Its directory must still have it under this name. Nothing may follow the stamp's size.
+    /// Compares the file with its earlier state. The directory of a file that is known must still have it under this name. Nothing may
+    /// follow the stamp's size.
     /// Without a reported size, that is the number of bytes read. With one, a repair may have read a part alone.
     pub(super) fn recheck(&self, parent: &Directory, name: &Component) -> Result<Stamp, Failure> {
         // Of a file that is known, a look at the name shows everything. The number of links shows whether the other one lost its name.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use farhaul::Endpoint;
 use farhaul::security::{KeyPair, Pinned, PublicKey, Security};
 use farhaul_bond::First;
-use farhaul_bond::mux::{self, Gone, Mux, MuxStream};
+use farhaul_bond::mux::{self, Gone, MOST_OPENING, Mux, MuxStream};
 use farhaul_disk::{DiskSource, DiskStore, Reach, Selection, Unguarded, Wording};
 use farhaul_keys::identity;
 use farhaul_session::{AbortCode, CopyScope, Request, ShownPath, escape};
@@ -111,7 +111,7 @@ struct LocalProgram {
 
 impl LocalProgram {
     fn hello(&mut self) -> Result<Hello, Error> {
-        let hello = match self.next() {
+        let mut hello = match self.next() {
             Some(told) => read_hello(told)?,
             None if self.frames.is_empty() => {
                 return Err(Error::new(Code::SshFailed, "nothing of the local program came in through ssh")
@@ -119,10 +119,10 @@ impl LocalProgram {
             }
             None => return Err(another_version()),
         };
-        if let Some(opening) = &hello.opening {
-            let opening =
-                opening.bytes().ok_or_else(|| Error::new(Code::Protocol, "the stream begins with no base64"))?;
-            self.opening = mux::opening(&opening);
+        if let Some(opening) = hello.opening.take() {
+            let opening = opening.bytes().filter(|opening| opening.len() <= MOST_OPENING);
+            let wrong = || Error::new(Code::Protocol, "the stream begins with no base64, or with too much of it");
+            self.opening = mux::opening(&opening.ok_or_else(wrong)?);
         }
         Ok(hello)
     }

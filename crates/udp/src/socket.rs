@@ -101,10 +101,11 @@ impl UdpSocket {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         // quinn-udp forbids fragments.
         sys::allow_fragments(&socket, local.is_ipv6())?;
-        sys::leave_out_traffic_class(&socket, local.is_ipv6())?;
+        // A system that refuses it costs a little time for each packet.
+        let _ = sys::leave_out_traffic_class(&socket, local.is_ipv6());
         if takes_both {
             sys::allow_fragments(&socket, false)?;
-            sys::leave_out_traffic_class(&socket, false)?;
+            let _ = sys::leave_out_traffic_class(&socket, false);
         }
         if !options.timestamps {
             // On by default in quinn-udp, and unused here unless requested.

@@ -18,8 +18,9 @@ use crate::remote::scope::{PathText, ScopeText};
 use crate::session::file::too_many_for_one;
 use crate::text::reason;
 
-/// Most bytes of small sources: with all that is said about a few files, they fit in one opening.
+/// Most bytes and files of small sources: with all that is said about them, they fit in one opening.
 const SMALL: u64 = 100 << 10;
+const FEW: usize = 32;
 
 #[cfg(test)]
 mod tests;
@@ -315,9 +316,10 @@ impl PushPlan {
             .filter(|_| self.wording == Wording::Literal && self.names.is_none())
     }
 
-    /// Whether the sources are files with little content, which go through ssh sooner than UDP could begin.
+    /// Whether the sources are a few files with little content, which go through ssh sooner than UDP could begin. Some files of the
+    /// system have content and no size.
     pub(super) fn is_small(&self) -> bool {
-        self.size().is_some_and(|size| size <= SMALL)
+        self.sources.len() <= FEW && self.size().is_some_and(|size| (1..=SMALL).contains(&size))
     }
 
     /// Checks that all sources exist, unless they may be patterns.

@@ -36,6 +36,8 @@ const MOST_BEFORE_LAST: usize = 16;
 /// Time for the first message of the remote program once its shell runs. Its first packets follow at once, and 15 s are enough for a
 /// program on a slow disk of a busy host.
 const ANSWER: Duration = Duration::from_secs(15);
+/// Slowest path for the small files of the first message, bytes per second: an old modem.
+const SLOWEST: u64 = 1_000;
 /// Number of looks at ssh after its last output: a second together.
 const LOOKS: usize = 100;
 
@@ -152,13 +154,15 @@ impl RemoteProgram {
     /// Waits until the program is ready.
     fn ready(&mut self, options: &Ssh) -> Result<Ready, Refusal> {
         let is_default = !options.names_program();
+        // It is ready once the whole first message is there.
+        let answer = ANSWER + Duration::from_secs(self.opening as u64 / SLOWEST);
         // Logging in takes the time of a person, and ssh has its own limits.
         let first = match self.inbox.take() {
-            Ok(Heard::Shell) => self.inbox.take_within(ANSWER),
+            Ok(Heard::Shell) => self.inbox.take_within(answer),
             first => first,
         };
         match first {
-            Err(Nothing::Yet) => Err(Refusal::of_silence(ANSWER, &self.host, options)),
+            Err(Nothing::Yet) => Err(Refusal::of_silence(answer, &self.host, options)),
             Ok(Heard::Ready(begun)) => match self.greeting.recv_timeout(ANSWER) {
                 Ok(stdin) => self.begin(*begun, stdin).map_err(|fault| Refusal { fault, is_mendable: false }),
                 // It answers what it has not read.

@@ -200,12 +200,14 @@ impl OverSsh<'_> {
 
     /// Whether a short stream may begin with an opening: nothing that the user wants concerns UDP.
     pub(crate) fn takes_opening(&self) -> bool {
-        let Settings { rate, key_log, .. } = self.settings;
+        let (Settings { rate, key_log, .. }, throttle) = (self.settings, &self.environment.throttle);
         !self.needs_udp()
             && self.settings.has_flows()
             && !self.flows.0.are_several()
             && rate.is_none()
             && key_log.is_none()
+            && !throttle.is_paused()
+            && throttle.rate().flatten().is_none()
     }
 
     /// The stream through ssh.
