@@ -19,7 +19,7 @@
 //! | the loop of the driver thread | `threads.rs` |
 //! | connections that finish without a handle | `core.rs`, `lingering.rs` |
 //! | the end of the thread after the last handle | `threads.rs`, `closing.rs` |
-//! | sleeps of the thread to gather datagrams | `receive_coalescing.rs`, and how long: `leeway.rs` |
+//! | sleeps of the thread to gather datagrams | `receive_coalescing.rs` |
 //! | wake-ups of readers for more than a few packets | `wake_coalescing.rs` |
 //! | datagrams that wait for the socket | `transmit_queue.rs` |
 //! | TCP connections of transports with channels | `channels.rs` |
@@ -32,7 +32,6 @@ pub(crate) mod channels;
 mod closing;
 mod core;
 mod guard;
-mod leeway;
 mod lingering;
 mod probes;
 mod receive_coalescing;

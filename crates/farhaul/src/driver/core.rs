@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
 
 use farhaul_proto::{Channels, ConnectionId, ConnectionLost, DatagramKind, Event, Read, Streams};
 use farhaul_udp::Timeline;
@@ -10,7 +9,6 @@ use farhaul_units::Instant;
 
 use super::channels::{OtherClient, RequestQueue};
 use super::closing::Closing;
-use super::leeway::{Leeway, MOST_CONNECTIONS};
 use super::lingering::Lingering;
 use super::probes::Answering;
 use super::transmit_queue::TransmitQueue;
@@ -56,7 +54,6 @@ pub(crate) struct Core<T> {
     /// Answers measured streams, if the port does.
     pub(crate) answering: Option<Answering>,
     pub(super) timeline: Timeline,
-    pub(super) leeway: Leeway,
     pub(super) thread: DriverThread,
     /// The last handle is gone. The driver thread closes connections and ends.
     pub(super) closing: bool,
@@ -128,7 +125,6 @@ impl<T: Streams + Channels> Core<T> {
             channel_requests: None,
             answering: None,
             timeline: Timeline::default(),
-            leeway: Leeway::default(),
             thread: DriverThread::Awake,
             closing: false,
             wakeups: Wakeups::default(),
@@ -318,18 +314,6 @@ impl<T: Streams + Channels> Core<T> {
                 slot.changed.wake(&mut self.wakeups);
             }
         }
-    }
-
-    /// Looks at the round trips of the connections, now and then.
-    pub(super) fn look_at_round_trips(&mut self, now: Instant) {
-        let Self { leeway, transport, slots, .. } = self;
-        leeway.look(now, || match slots.len() {
-            ..=MOST_CONNECTIONS => {
-                let connected = slots.iter().flatten().filter(|slot| slot.status.connected && !slot.status.is_over());
-                connected.map(|slot| transport.stats(now, slot.id).map_or(Duration::ZERO, |stats| stats.min_rtt)).min()
-            }
-            _ => None,
-        });
     }
 
     /// Wakes the readers that have waited long enough for more data. The driver thread calls it in each access.

@@ -193,7 +193,7 @@ fn run<T: Streams + Channels>(
         // More datagrams wait behind a full batch. A blocked socket and a control stream must not wait for a sleep.
         let sleep = match batch.is_full() || hears_stream || rest.blocked {
             true => Duration::ZERO,
-            false => coalescing.after_access(now, bytes, (rest.time, rest.leeway)),
+            false => coalescing.after_access(now, bytes, rest.time),
         };
         is_streaming = batch.is_full() || !sleep.is_zero();
         if rest.holds_readers && !is_streaming {
