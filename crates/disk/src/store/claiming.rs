@@ -1,4 +1,4 @@
-//! What the target has of a file: all of it, chunks of an earlier copy, or a file that is compared.
+//! Finds in the target all of a file, chunks of an earlier copy, or a file that is compared.
 
 use farhaul_session::{CHUNK_LEN, Change, Entry, EntryId, FailCode, Failure, Skip, Store, chunk_count};
 use rustix::fs::Stat;

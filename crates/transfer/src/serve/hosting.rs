@@ -30,7 +30,7 @@ pub(crate) struct Hosting<'a> {
     pub(crate) peer_decides_cap: bool,
 }
 
-/// What the connection of a caller that wants files cannot do of what it requested.
+/// The settings that a caller requested of the sender and its connection cannot have.
 fn unable(caller: &Caller) -> Unable {
     let Request::Pull(pull) = &caller.open.request else { return Unable::default() };
     let requested = pull.sender;

@@ -86,8 +86,8 @@ impl Law {
 }
 
 impl Tools {
-    /// One transfer under `law`: goodput and processor time of both ends, over an emulated path also with that of the emulator,
-    /// over a wire also the packets lost in the hosts' own buffers.
+    /// One transfer under `law`: goodput and processor time of both ends. Over an emulated path, there is also the time with the
+    /// emulator's; over a wire, the packets lost in the hosts' own buffers.
     ///
     /// # Errors
     /// `Invalid` if an emulator was the limit, [`Skipped`] if this machine lacks the law or the path.
