@@ -40,13 +40,19 @@ impl SeqSet {
         self.len == 0
     }
 
-    /// How many numbers are in both sets.
-    pub(crate) fn common(&self, other: &Self) -> u32 {
+    /// Nothing before this number is in the set.
+    pub(crate) const fn base(&self) -> SeqNo {
+        self.base
+    }
+
+    /// How many numbers of `range` are in both sets.
+    pub(crate) fn common(&self, other: &Self, range: SeqRange) -> u32 {
         if self.is_empty() || other.is_empty() {
             return 0;
         }
         let reach = |set: &Self| set.base.plus(set.capacity());
-        let (mut at, end) = (self.base.later(other.base), reach(self).earlier(reach(other)));
+        let mut at = range.first.later(self.base).later(other.base);
+        let end = range.last.next().earlier(reach(self)).earlier(reach(other));
         let mut common = 0;
         while at.is_before(end) {
             let in_word = at.value() % WORD;

@@ -15,28 +15,23 @@ pub struct SendList {
     lost: SeqSet,
     /// Retransmitted at least once. Another report within an RTT is an echo of the first.
     resent: SeqSet,
+    /// Packets in both. It is kept, because each train asks for it and the sets are as wide as the flight.
+    lost_again: u32,
 }
 
 impl SendList {
     /// Nothing is lost. The first packet of the connection is `first`.
     pub const fn new(first: SeqNo) -> Self {
-        Self { lost: SeqSet::new(first), resent: SeqSet::new(first) }
+        Self { lost: SeqSet::new(first), resent: SeqSet::new(first), lost_again: 0 }
     }
 
     delegate! {
         to self.lost {
-            /// Lists a report and returns how many of its packets were not listed. The caller has clipped it to the packets in
-            /// flight.
-            #[call(insert_range)]
-            pub fn report(&mut self, range: SeqRange) -> u32;
             /// The first packet to retransmit.
             pub fn first(&mut self) -> Option<SeqNo>;
             /// The next packet in `from..end` to retransmit.
             #[call(next_present)]
             pub fn next_after(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo>;
-            /// Removes packets from the list without sending them.
-            #[call(remove_range)]
-            pub fn forget(&mut self, range: SeqRange);
             /// Whether this packet is listed.
             pub fn contains(&self, seq: SeqNo) -> bool;
         }
@@ -50,6 +45,25 @@ impl SendList {
         }
     }
 
+    /// Lists a report and returns how many of its packets were not listed. The caller has clipped it to the packets in
+    /// flight.
+    pub fn report(&mut self, range: SeqRange) -> u32 {
+        self.change(range, |lost| lost.insert_range(range))
+    }
+
+    /// Removes packets from the list without sending them.
+    pub fn forget(&mut self, range: SeqRange) {
+        self.change(range, |lost| lost.remove_range(range));
+    }
+
+    /// Changes packets of `range` only, and the count with them.
+    fn change<R>(&mut self, range: SeqRange, change: impl FnOnce(&mut SeqSet) -> R) -> R {
+        self.lost_again -= self.lost.common(&self.resent, range);
+        let result = change(&mut self.lost);
+        self.lost_again += self.lost.common(&self.resent, range);
+        result
+    }
+
     /// How many packets from `seq` on are listed without a break, at most `max`.
     pub fn run_length(&self, seq: SeqNo, max: u32) -> u32 {
         let end = self.lost.next_absent(seq, seq.plus(max));
@@ -59,19 +73,20 @@ impl SendList {
     /// `packets` packets from `first` on were retransmitted.
     pub fn served(&mut self, first: SeqNo, packets: u32) {
         let range = SeqRange::new(first, first.plus(packets - 1));
-        self.lost.remove_range(range);
+        self.forget(range);
         self.resent.insert_range(range);
     }
 
     /// Everything before `seq` has arrived.
     pub fn acknowledge(&mut self, seq: SeqNo) {
-        self.lost.advance(seq);
+        let before = SeqRange::new(self.lost.base(), seq.minus(1));
+        self.change(before, |lost| lost.advance(seq));
         self.resent.advance(seq);
     }
 
     /// Packets that wait for their first retransmission.
     pub(crate) fn unrepaired(&self) -> u32 {
-        self.lost.len() - self.lost.common(&self.resent)
+        self.lost.len() - self.lost_again
     }
 
     /// Whether nothing is lost.
@@ -92,6 +107,10 @@ impl SendList {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn range(first: u32, last: u32) -> SeqRange {
@@ -128,5 +147,41 @@ mod tests {
         list.report(range(0, 100));
         list.acknowledge(SeqNo::new(100));
         assert_eq!((list.lost.len(), list.first()), (1, Some(SeqNo::new(100))));
+    }
+
+    proptest! {
+        #[test]
+        fn the_count_of_packets_without_repair_follows_every_change(
+            steps in proptest::collection::vec((0u8..4, 0u32..300, 1u32..90), 1..60),
+        ) {
+            let mut list = SendList::new(SeqNo::new(0));
+            let (mut lost, mut resent, mut base) = (BTreeSet::new(), BTreeSet::new(), 0);
+            for (kind, from, count) in steps {
+                let (from, to) = (base + from, base + from + count);
+                let packets = range(from, to - 1);
+                match kind {
+                    0 => {
+                        list.report(packets);
+                        lost.extend(from..to);
+                    }
+                    1 => {
+                        list.served(packets.first, count);
+                        lost.retain(|seq| !(from..to).contains(seq));
+                        resent.extend(from..to);
+                    }
+                    2 => {
+                        list.forget(packets);
+                        lost.retain(|seq| !(from..to).contains(seq));
+                    }
+                    _ => {
+                        base += count;
+                        list.acknowledge(SeqNo::new(base));
+                        lost = lost.split_off(&base);
+                        resent = resent.split_off(&base);
+                    }
+                }
+                prop_assert_eq!(list.unrepaired() as usize, lost.difference(&resent).count());
+            }
+        }
     }
 }
