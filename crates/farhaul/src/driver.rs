@@ -32,9 +32,12 @@ pub(crate) mod channels;
 mod closing;
 mod core;
 mod guard;
+mod helm;
 mod lingering;
 mod probes;
 mod receive_coalescing;
+mod relief;
+mod rhythm;
 #[cfg(test)]
 mod tests;
 mod threads;

@@ -17,6 +17,7 @@
 //! kernel's segmentation offload (GSO) takes trains and its receive offload (GRO) returns them. Trains reach ten times
 //! the rate at an eighth of the processor time, compared with one system call per datagram.
 
+mod alarm;
 mod batch;
 mod buffers;
 mod clock;
@@ -29,6 +30,7 @@ pub mod tcp;
 mod timeline;
 mod wait;
 
+pub use alarm::Alarm;
 pub use batch::{RecvBatch, Train};
 pub use buffers::{BufferKind, BufferReport, RECV_BUFFER, SEND_BUFFER};
 pub use clock::{Clock, Wall, thread_cpu_time};

@@ -199,6 +199,46 @@ impl WeakWaker {
 }
 
 impl Waker {
+    /// A waker for waits [beside one source](Self::wait_beside).
+    ///
+    /// # Errors
+    /// The system has no more file descriptors.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
+    }
+
+    /// Sleeps until `source` is ready, this waker was called, or `timeout` has passed. A call before the wait counts, too.
+    /// Unlike a [`Waiter`], this needs no preparation and works in any thread, for one source. Returns whether the source is
+    /// ready.
+    ///
+    /// # Errors
+    /// Only after a mistake in this crate.
+    pub fn wait_beside(&self, source: impl AsFd, interest: Interest, timeout: Option<Duration>) -> io::Result<bool> {
+        make_sleeps_precise();
+        let timeout = timeout.map(|timeout| Timespec::try_from(timeout).unwrap_or(FOREVER));
+        let flags = match interest {
+            Interest::Readable => PollFlags::IN,
+            Interest::Writable => PollFlags::OUT,
+            Interest::Both => PollFlags::IN | PollFlags::OUT,
+        };
+        let mut sources = [PollFd::new(&source, flags), PollFd::new(&self.0, PollFlags::IN)];
+        match poll(&mut sources, timeout.as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        if !sources[1].revents().is_empty() {
+            self.clear();
+        }
+        Ok(!sources[0].revents().is_empty())
+    }
+
+    /// Forgets the calls so far.
+    fn clear(&self) {
+        // One read takes all calls together. It fails only if there was none.
+        let _ = rustix::io::read(&self.0, &mut [0_u8; 8]);
+    }
+
     /// A waker that does not keep the file descriptor open.
     pub fn downgrade(&self) -> WeakWaker {
         WeakWaker(Arc::downgrade(&self.0))
@@ -274,6 +314,19 @@ mod tests {
         waiter.rewatch(&socket, Token(8), Interest::Writable).unwrap();
         assert_eq!(waiter.wait(LIMIT).unwrap(), [Ready { token: Token(8), readable: false, writable: true }]);
         assert_eq!(waiter.wait(LIMIT).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_waker_waits_beside_one_source() {
+        let (waker, socket) = (Waker::new().unwrap(), socket());
+        let mut wait = |time| waker.wait_beside(&socket, Interest::Readable, time).unwrap();
+        assert!(!wait(Some(Duration::ZERO)));
+        waker.wake();
+        assert!(!wait(LIMIT), "the call came before");
+        assert!(!wait(Some(Duration::ZERO)), "and counts once");
+        socket.send_one(None, socket.local_addr(), b"x").unwrap();
+        assert!(wait(LIMIT));
+        assert!(waker.wait_beside(&socket, Interest::Both, LIMIT).unwrap());
     }
 
     #[test]

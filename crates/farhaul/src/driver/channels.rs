@@ -50,7 +50,7 @@ use self::other_clients::{Caller, OtherClients};
 pub(super) use self::port::{ChannelPort, open_pair};
 pub(super) use self::request_queue::RequestQueue;
 use self::request_queue::{Outbox, Request};
-pub(super) use self::table::SOCKET;
+pub(super) use self::table::{ALARM, SOCKET};
 use self::table::{Channel, DOOR, Key, Table};
 
 /// Turns of channels in a round, each with a block in each direction. Together that is 30 µs of copying.

@@ -32,13 +32,15 @@ pub(crate) enum WaitPlace {
     Accept,
 }
 
-/// The state of the driver thread.
+/// The state of the driver thread, or of a caller that drives in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DriverThread {
     /// It will check the transport before it sleeps again.
     Awake,
     /// It sleeps until this instant, or until something arrives.
     Asleep(Option<Instant>),
+    /// A caller has driven in its place until a moment ago. The thread looks at this instant whether it came back.
+    Relieved(Instant),
     /// It has ended, and every connection with it.
     Gone,
 }
@@ -55,6 +57,8 @@ pub(crate) struct Core<T> {
     pub(crate) answering: Option<Answering>,
     pub(super) timeline: Timeline,
     pub(super) thread: DriverThread,
+    /// Asleep is a caller that drives in place of the thread.
+    pub(super) caller_drives: bool,
     /// The last handle is gone. The driver thread closes connections and ends.
     pub(super) closing: bool,
     pub(super) wakeups: Wakeups,
@@ -126,6 +130,7 @@ impl<T: Streams + Channels> Core<T> {
             answering: None,
             timeline: Timeline::default(),
             thread: DriverThread::Awake,
+            caller_drives: false,
             closing: false,
             wakeups: Wakeups::default(),
             wake_coalescing: WakeCoalescing::default(),
@@ -278,6 +283,12 @@ impl<T: Streams + Channels> Core<T> {
     /// Whether peers can connect, and whether a connection waits to be accepted.
     pub(crate) fn acceptor(&self) -> (bool, bool) {
         (self.accepting.open, !self.accepting.queue.is_empty())
+    }
+
+    /// Whether it has one connection and no more.
+    pub(super) fn has_one_connection(&self) -> bool {
+        let mut connections = self.slots.iter().flatten();
+        connections.next().is_some() && connections.next().is_none()
     }
 
     /// The wait queue of a place. `None` if the connection's handle is gone.

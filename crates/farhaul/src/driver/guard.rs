@@ -14,7 +14,9 @@ use farhaul_units::Instant;
 use super::channels::{ChannelPort, ChannelSockets, RequestQueue};
 use super::closing::Closing;
 use super::core::{Core, DriverThread, WaitPlace};
+use super::relief::Relief;
 use super::transmit_queue::QueueState;
+use super::wait_queue::Wakeups;
 use super::wakers::Registration;
 use crate::canceller::CancelFlag;
 use crate::error::Error;
@@ -37,6 +39,8 @@ pub(crate) struct Shared<T> {
     /// Sessions with original programs send from it as well.
     pub(crate) socket: Arc<UdpSocket>,
     pub(super) waker: Waker,
+    /// Who drives: the driver thread, or a caller that waits.
+    pub(super) relief: Relief,
     pub(super) clock: Clock,
     /// Set by cancellers. The driver thread then wakes all waiters.
     cancelled: Arc<AtomicBool>,
@@ -50,7 +54,7 @@ pub(crate) type CancelFlags<'a> = [&'a CancelFlag; 2];
 
 /// Exclusive access to the transport. Its drop sends the ready datagrams and wakes the waiters of the resulting events.
 pub(crate) struct EndpointGuard<'a, T: Streams + Channels> {
-    shared: &'a Shared<T>,
+    pub(super) shared: &'a Shared<T>,
     /// `None` only after the end of the access.
     core: Option<MutexGuard<'a, Core<T>>>,
     now: Instant,
@@ -79,7 +83,12 @@ impl Rest {
 }
 
 impl<T: Streams + Channels> Shared<T> {
-    pub(super) fn new(transport: T, socket: UdpSocket, channels: Option<ChannelPort>, waker: Waker) -> Self {
+    pub(super) fn new(
+        transport: T,
+        socket: UdpSocket,
+        channels: Option<ChannelPort>,
+        (waker, relief): (Waker, Relief),
+    ) -> Self {
         let mut core = Core::new(transport);
         core.channel_requests = channels.map(RequestQueue::new);
         Self {
@@ -87,6 +96,7 @@ impl<T: Streams + Channels> Shared<T> {
             queue: Mutex::new(()),
             socket: Arc::new(socket),
             waker,
+            relief,
             clock: Clock::start(),
             cancelled: Arc::new(AtomicBool::new(false)),
             closing: OnceLock::new(),
@@ -140,6 +150,7 @@ impl<T: Streams + Channels> Shared<T> {
         let due = match core.thread {
             DriverThread::Gone => return Err(Error::DriverStopped),
             DriverThread::Asleep(due) => due,
+            DriverThread::Relieved(due) => Some(due),
             DriverThread::Awake => None,
         };
         let now = core.timeline.at(self.clock.now(), due);
@@ -223,6 +234,20 @@ impl<T: Streams + Channels> Shared<T> {
         drop(waker);
     }
 
+    /// Wakes the waiters.
+    pub(super) fn deliver(&self, wakeups: Wakeups) {
+        if wakeups.driving_caller {
+            self.relief.waker.wake();
+        }
+        wakeups.deliver();
+    }
+
+    /// Wakes who drives.
+    fn wake_driver(&self, caller_drives: bool) {
+        let waker = if caller_drives { &self.relief.waker } else { &self.waker };
+        waker.wake();
+    }
+
     /// The core even if its lock is poisoned, for the driver thread's end.
     pub(super) fn core_even_if_poisoned(&self) -> MutexGuard<'_, Core<T>> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
@@ -256,9 +281,15 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
     /// whether the thread returned by itself, at once or after a sleep.
     pub(super) fn begin_as_driver(&mut self, is_streaming: bool) {
         self.thread = DriverThread::Awake;
+        self.caller_drives = false;
         self.wake_coalescing.set_streaming(is_streaming);
         let now = self.now;
         self.wake_alarms(now);
+        self.wake_cancelled();
+    }
+
+    /// Wakes all waiters if one of them was cancelled.
+    pub(super) fn wake_cancelled(&mut self) {
         if self.shared.cancelled.swap(false, Ordering::AcqRel) {
             self.wake_all();
         }
@@ -285,10 +316,15 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         let (state, next) = self.advance();
         let now = self.now;
         self.wake_readers(now);
-        let holds_readers = self.wake_coalescing.is_holding();
         if let (Some(channels), Some(queue)) = (channels, &mut self.channel_requests) {
             channels.take(queue);
         }
+        self.end_asleep(state, next)
+    }
+
+    /// Ends an access of who drives, before a rest until `next`.
+    pub(super) fn end_asleep(mut self, state: QueueState, next: Option<Instant>) -> Rest {
+        let holds_readers = self.wake_coalescing.is_holding();
         self.thread = DriverThread::Asleep(next);
         // Later datagrams wait a little, so that they leave together.
         let next = if state == QueueState::Drained { next.map(|next| next.max(self.now + GATHER)) } else { next };
@@ -302,14 +338,14 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
     }
 
     /// Unlocks, then wakes the waiters.
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         let wakeups = std::mem::take(&mut self.wakeups);
         self.core = None;
-        wakeups.deliver();
+        self.shared.deliver(wakeups);
     }
 
     /// Follows the contract of a transport after any input or command: send, take events, read the deadline.
-    fn advance(&mut self) -> (QueueState, Option<Instant>) {
+    pub(super) fn advance(&mut self) -> (QueueState, Option<Instant>) {
         let (shared, now) = (self.shared, self.now);
         let core = &mut **self;
         let state = core.transmit_queue.transmit(now, &mut core.transport, |train| shared.send(train));
@@ -343,32 +379,57 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         must_wake
     }
 
-    /// Ends the access and sleeps until `place` is woken or `timeout` has passed.
+    /// Unlocks without anything that the end of an access does.
+    pub(super) fn give_up(mut self) {
+        self.core = None;
+    }
+
+    /// Ends the access and waits until `place` is woken or `timeout` has passed.
     fn sleep(mut self, place: WaitPlace, timeout: Option<Duration>) -> Result<(), Error> {
-        let ticket = self.wait_queue(place).ok_or(Error::Finished)?.join();
+        let begin = self.shared.clock.now();
+        let queue = self.wait_queue(place).ok_or(Error::Finished)?;
+        queue.rhythm.begin(begin);
+        let ticket = queue.join();
         let mut wakes_thread = self.advance_for_thread();
         self.wakeups.deliver_to_threads();
         if self.wakeups.has_tasks() {
-            // Foreign code must not run under the lock, so the driver thread wakes the tasks.
+            // Foreign code must not run under the lock, so who drives wakes the tasks.
             self.thread = DriverThread::Awake;
             wakes_thread = true;
         }
-        let Some(mut core) = self.core.take() else { return Ok(()) };
+        if std::mem::take(&mut self.wakeups.driving_caller) {
+            self.shared.relief.waker.wake();
+        }
         if wakes_thread {
-            self.shared.waker.wake();
+            self.shared.wake_driver(self.caller_drives);
         }
         // Advancing may have caused the event that the caller waits for.
-        if !core.wait_queue(place).is_some_and(|queue| queue.woken_since(&ticket)) {
-            core = match timeout {
-                None => ticket.condvar.wait(core).map_err(|_| Error::DriverStopped)?,
-                Some(timeout) => {
-                    let waited = ticket.condvar.wait_timeout(core, timeout);
-                    waited.map_err(|_| Error::DriverStopped)?.0
-                }
-            };
+        if self.wait_queue(place).is_some_and(|queue| queue.woken_since(&ticket)) {
+            self.give_up();
+            return Ok(());
         }
+        let mut guard = match self.try_to_drive((place, &ticket), timeout) {
+            Ok(driven) => return driven,
+            Err(guard) => guard,
+        };
+        if matches!(guard.thread, DriverThread::Relieved(_)) {
+            // The caller that was away waits for the driver thread now.
+            guard.thread = DriverThread::Awake;
+            guard.shared.relief.end_lease();
+            guard.shared.waker.wake();
+        }
+        let Some(mut core) = guard.core.take() else { return Ok(()) };
+        core = match timeout {
+            None => ticket.condvar.wait(core).map_err(|_| Error::DriverStopped)?,
+            Some(timeout) => {
+                let waited = ticket.condvar.wait_timeout(core, timeout);
+                waited.map_err(|_| Error::DriverStopped)?.0
+            }
+        };
+        let end = guard.shared.clock.now();
         if let Some(queue) = core.wait_queue(place) {
             queue.leave(&ticket);
+            queue.rhythm.end(end, end - begin);
         }
         Ok(())
     }
@@ -400,7 +461,7 @@ impl<T: Streams + Channels> Drop for EndpointGuard<'_, T> {
             return;
         }
         if self.advance_for_thread() {
-            self.shared.waker.wake();
+            self.shared.wake_driver(self.caller_drives);
         }
         self.end();
     }

@@ -1,6 +1,5 @@
 //! The driver thread of a UDP port, and the handle whose drop ends it.
 
-use std::io;
 use std::net::{SocketAddr, UdpSocket as StdUdpSocket};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -8,21 +7,17 @@ use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 use std::time::Duration;
 
-use farhaul_proto::probe::is_question;
-use farhaul_proto::{AddressPair, Channels, Streams};
-use farhaul_udp::{BufferKind, Interest, Options, RecvBatch, UdpSocket, Waiter};
+use farhaul_proto::{Channels, Streams};
+use farhaul_udp::{Interest, Options, UdpSocket, Waiter};
 use farhaul_units::Instant;
 
 use super::channels::{ChannelPort, ChannelSockets, SOCKET, open_pair};
 use super::closing::{LONGEST_PORT_CLOSE, once_closed};
-use super::core::{Core, DriverThread};
-use super::guard::{EndpointGuard, Shared};
-use super::probes::Sender;
-use super::receive_coalescing::ReceiveCoalescing;
+use super::core::DriverThread;
+use super::guard::Shared;
+use super::helm::pause;
+use super::relief::Relief;
 use crate::error::Error;
-
-/// Pause of the thread after a receive error that does not pass.
-const BROKEN_SOCKET_PAUSE: Duration = Duration::from_millis(10);
 
 /// A transport that runs on a UDP port. Its drop ends the driver thread after the connections are closed, without waiting for that.
 pub(crate) struct Driver<T: Streams + Channels + Send + 'static> {
@@ -113,7 +108,7 @@ impl<T: Streams + Channels> Drop for LastAct<'_, T> {
         core.end_closing();
         let wakeups = std::mem::take(&mut core.wakeups);
         drop(core);
-        wakeups.deliver();
+        self.0.deliver(wakeups);
     }
 }
 
@@ -127,13 +122,15 @@ fn begin<T: Streams + Channels>(
     linger: Duration,
 ) {
     let waiter = Waiter::new().and_then(|waiter| {
+        let relief = Relief::new(&socket)?;
         waiter.watch(&socket, SOCKET, Interest::Readable)?;
-        Ok(waiter)
+        relief.watch(&waiter)?;
+        Ok((waiter, relief))
     });
     match waiter {
-        Ok(waiter) => {
+        Ok((waiter, relief)) => {
             let sockets = channels.as_ref().map(|port| ChannelSockets::new(port.address()));
-            let shared = Arc::new(Shared::new(transport, socket, channels, waiter.waker()));
+            let shared = Arc::new(Shared::new(transport, socket, channels, (waiter.waker(), relief)));
             // The starting thread only waits for this message.
             let _ = ready.send(Ok(Arc::clone(&shared)));
             run(&shared, waiter, sockets, linger);
@@ -153,32 +150,41 @@ fn run<T: Streams + Channels>(
     linger: Duration,
 ) {
     let _last_act = LastAct(shared);
-    let mut batch = RecvBatch::default();
-    let mut coalescing = ReceiveCoalescing::new(recv_buffer(&shared.socket));
-    let mut watched = Interest::Readable;
+    let mut watched = Some(Interest::Readable);
     let mut end = None;
     let mut is_readable = true;
-    // The thread came back by itself, at once or after a sleep.
-    let mut is_streaming = false;
     loop {
-        batch.clear();
+        let Some(mut helm) = shared.relief.helm_of_thread(shared.clock.now()) else {
+            if watched.take().is_some() && waiter.unwatch(&shared.socket).is_err() {
+                return;
+            }
+            let Ok(()) = shared.serve_cancellers() else { return };
+            let Ok(ready) = waiter.wait(None) else { return };
+            shared.relief.note(ready);
+            is_readable = true;
+            continue;
+        };
+        if watched.is_none() {
+            if waiter.watch(&shared.socket, SOCKET, Interest::Readable).is_err() {
+                return;
+            }
+            watched = Some(Interest::Readable);
+        }
         // If only a timer or another thread woke this one, no receive call is needed.
-        let received = if std::mem::replace(&mut is_readable, true) { shared.socket.recv(&mut batch) } else { Ok(0) };
+        helm.receive(&shared.socket, std::mem::replace(&mut is_readable, true));
         if let Some(channels) = &mut channels {
             channels.gather(&waiter);
         }
         let Ok(mut guard) = shared.lock() else { return };
-        guard.begin_as_driver(is_streaming);
+        guard.begin_as_driver(helm.is_streaming);
         let now = guard.now();
         if let Some(channels) = &mut channels {
             guard.hand_in_channels(channels);
         }
-        let bytes = hand_in(&mut guard, &mut batch);
+        helm.hand_in(&mut guard);
         if guard.closing && *end.get_or_insert(now + linger) <= now {
             return;
         }
-        // A sleep would add to the delay of a control stream, at either end.
-        let hears_stream = guard.answering.as_ref().is_some_and(|answering| answering.hears_stream(now));
         let mut rest = guard.end_and_sleep(channels.as_mut());
         if rest.over {
             return;
@@ -187,15 +193,10 @@ fn run<T: Streams + Channels>(
             channels.perform(now, &waiter);
             rest.shorten(now, channels);
         }
-        if is_broken(&received) {
-            pause(BROKEN_SOCKET_PAUSE);
-        }
-        // More datagrams wait behind a full batch. A blocked socket and a control stream must not wait for a sleep.
-        let sleep = match batch.is_full() || hears_stream || rest.blocked {
-            true => Duration::ZERO,
-            false => coalescing.after_access(now, bytes, rest.time),
-        };
-        is_streaming = batch.is_full() || !sleep.is_zero();
+        let sleep = helm.sleep(now, &rest);
+        let is_streaming = helm.is_streaming;
+        // A caller that is to wait may drive from here on.
+        drop(helm);
         if rest.holds_readers && !is_streaming {
             let Ok(mut guard) = shared.lock() else { return };
             guard.end_streaming();
@@ -207,68 +208,17 @@ fn run<T: Streams + Channels>(
             continue;
         }
         let interest = if rest.blocked { Interest::Both } else { Interest::Readable };
-        if interest != watched && waiter.rewatch(&shared.socket, SOCKET, interest).is_ok() {
-            watched = interest;
+        if watched != Some(interest) && waiter.rewatch(&shared.socket, SOCKET, interest).is_ok() {
+            watched = Some(interest);
         }
         let longest = end.map(|end: Instant| end.saturating_since(now));
         // Datagrams without a pause must not keep channels waiting.
         let time = if is_streaming { Some(Duration::ZERO) } else { rest.time.into_iter().chain(longest).min() };
         let Ok(ready) = waiter.wait(time) else { return };
-        is_readable = ready.iter().any(|source| source.readable);
+        is_readable = ready.iter().any(|source| source.token == SOCKET && source.readable);
+        shared.relief.note(ready);
         if let Some(channels) = &mut channels {
             channels.note(ready);
         }
-    }
-}
-
-/// Passes the received datagrams to the transport and serves its timer if due. Returns the number of bytes.
-fn hand_in<T: Streams + Channels>(guard: &mut EndpointGuard<'_, T>, batch: &mut RecvBatch) -> usize {
-    let now = guard.now();
-    let wall = guard.wall();
-    let mut bytes = 0;
-    let Core { transport, answering, timeline, .. } = &mut **guard;
-    timeline.note_reception(wall);
-    // Beside encrypted connections, only questions inside them are answered.
-    let is_plain = transport.datagrams().is_none();
-    for train in batch.trains() {
-        bytes += train.bytes.len();
-        let arrived = timeline.arrival(train.arrived).unwrap_or(now);
-        let between = AddressPair { peer: train.from, local: train.to };
-        // Answers are for a stream of this side, if it has one.
-        if let Some(answering) = answering
-            && is_plain
-            && is_question(train.bytes)
-        {
-            answering.handle(arrived, (Sender::Plain(between), train.from), train.datagrams());
-            continue;
-        }
-        transport.handle_datagrams(now, arrived, between, train.bytes, train.stride);
-    }
-    if let Some(answering) = answering
-        && let Some(datagrams) = transport.datagrams()
-    {
-        answering.handle_inside(datagrams);
-    }
-    if transport.poll_timeout().is_some_and(|due| due <= now) {
-        transport.handle_timeout(now);
-    }
-    bytes
-}
-
-fn is_broken(received: &io::Result<usize>) -> bool {
-    received.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock)
-}
-
-fn recv_buffer(socket: &UdpSocket) -> u64 {
-    let report = socket.buffers().iter().find(|report| report.kind == BufferKind::Recv);
-    report.map_or(0, |report| report.got as u64)
-}
-
-/// Sleeps for `duration`. Wake-ups wait until then.
-fn pause(duration: Duration) {
-    use rustix::thread::{Timespec, nanosleep};
-    if let Ok(time) = Timespec::try_from(duration) {
-        // If a signal cuts it short or the system refuses it, the sleep is shorter.
-        let _ = nanosleep(&time);
     }
 }

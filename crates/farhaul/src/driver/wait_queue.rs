@@ -3,6 +3,7 @@
 use std::sync::{Arc, Condvar};
 use std::task::Waker;
 
+use super::rhythm::Rhythm;
 use super::wakers::{Registration, Wakers};
 
 /// Wakes the waiters of a condition when it may have come true. They check it again.
@@ -13,6 +14,10 @@ pub(crate) struct WaitQueue {
     condvar: Arc<Condvar>,
     /// Waiting threads that were not woken yet.
     blocked: usize,
+    /// A thread waits that drives the port meanwhile, and was not woken yet.
+    is_driving: bool,
+    /// How long its threads wait, and stay away in between.
+    pub(super) rhythm: Rhythm,
     wakes: u64,
     tasks: Wakers,
 }
@@ -29,6 +34,17 @@ impl WaitQueue {
     pub(crate) fn join(&mut self) -> Ticket {
         self.blocked += 1;
         Ticket { condvar: Arc::clone(&self.condvar), wakes: self.wakes }
+    }
+
+    /// The thread with this ticket drives the port from now on. It is not woken by the condition variable.
+    pub(super) fn drive(&mut self, ticket: &Ticket) {
+        self.leave(ticket);
+        self.is_driving = !self.woken_since(ticket);
+    }
+
+    /// The same thread stops to wait.
+    pub(super) fn leave_driving(&mut self) {
+        self.is_driving = false;
     }
 
     /// Whether the waiters were woken since the ticket was drawn.
@@ -66,6 +82,10 @@ impl WaitQueue {
             self.wakes += 1;
             wakeups.threads.push(Arc::clone(&self.condvar));
         }
+        if std::mem::take(&mut self.is_driving) {
+            self.wakes += 1;
+            wakeups.driving_caller = true;
+        }
         self.tasks.take_all(&mut wakeups.tasks);
     }
 }
@@ -75,6 +95,8 @@ impl WaitQueue {
 pub(crate) struct Wakeups {
     threads: Vec<Arc<Condvar>>,
     tasks: Vec<Waker>,
+    /// The thread that drives the port is to look, too.
+    pub(super) driving_caller: bool,
 }
 
 impl Wakeups {
@@ -90,7 +112,7 @@ impl Wakeups {
         }
     }
 
-    /// Wakes threads and tasks.
+    /// Wakes threads and tasks, but for a caller that drives.
     pub(crate) fn deliver(mut self) {
         self.deliver_to_threads();
         for task in self.tasks {

@@ -12,9 +12,11 @@ pub(in crate::driver) const SOCKET: Token = Token(0);
 
 /// The token of the listening TCP socket.
 pub(super) const DOOR: Token = Token(1);
+/// The token of the alarm of a [relieved](crate::driver::relief) driver thread.
+pub(in crate::driver) const ALARM: Token = Token(2);
 
-/// The first place of a channel, after the two tokens above.
-const FIRST: u32 = 2;
+/// The first place of a channel, after the tokens above.
+const FIRST: u32 = 3;
 
 /// Names a channel of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -171,7 +173,7 @@ mod tests {
         let mut table = Table::default();
         let keys = [table.insert(channel()), table.insert(channel())];
         assert_eq!(keys.map(|key| Key::of(key.token())), keys.map(Some));
-        assert_eq!([Key::of(SOCKET), Key::of(DOOR)], [None, None]);
+        assert_eq!([SOCKET, DOOR, ALARM].map(Key::of), [None; 3]);
         table.remove(keys[0]).unwrap();
         let later = table.insert(channel());
         assert_eq!(later.place, keys[0].place);

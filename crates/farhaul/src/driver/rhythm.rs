@@ -1,0 +1,80 @@
+//! How long threads wait at a place, and how long they stay away in between. It decides who drives while they wait.
+
+use std::time::Duration;
+
+use farhaul_units::Instant;
+
+/// A wait up to here is brief. In a steady stream, a reader or a paced writer waits for a few milliseconds at most.
+pub(super) const BRIEF: Duration = Duration::from_millis(10);
+/// The latest duration weighs one part in this many of a mean, as of an RTT (RFC 6298).
+const WEIGHT: u32 = 8;
+
+/// The waits of the threads of one place.
+#[derive(Debug, Default)]
+pub(super) struct Rhythm {
+    /// The last wait, if there was one, and its end.
+    last: Option<(Duration, Instant)>,
+    waiting: Duration,
+    away: Duration,
+}
+
+impl Rhythm {
+    /// A thread begins to wait.
+    pub(super) fn begin(&mut self, now: Instant) {
+        if let Some((_, left)) = self.last {
+            self.away = mean(self.away, now.saturating_since(left));
+        }
+    }
+
+    /// It stops to wait, after `time`.
+    pub(super) fn end(&mut self, now: Instant, time: Duration) {
+        self.waiting = if self.last.is_some() { mean(self.waiting, time) } else { time };
+        self.last = Some((time, now));
+    }
+
+    /// Whether the next wait is likely to be brief.
+    pub(super) fn is_brief(&self) -> bool {
+        self.last.is_some_and(|(time, _)| time < BRIEF)
+    }
+
+    /// Whether the thread is away for at most half as long as it waits. If it did more, another thread had better receive
+    /// meanwhile: one thread would reach less than two thirds of the rate of two.
+    pub(super) fn is_light(&self) -> bool {
+        self.away <= self.waiting / 2
+    }
+}
+
+fn mean(mean: Duration, latest: Duration) -> Duration {
+    mean - mean / WEIGHT + latest / WEIGHT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(waits: &[(u64, u64)]) -> Rhythm {
+        let (mut rhythm, mut now) = (Rhythm::default(), Instant::ZERO);
+        for &(wait, away) in waits {
+            rhythm.begin(now);
+            now = now + Duration::from_micros(wait);
+            rhythm.end(now, Duration::from_micros(wait));
+            now = now + Duration::from_micros(away);
+        }
+        rhythm.begin(now);
+        rhythm
+    }
+
+    #[test]
+    fn a_first_wait_and_one_after_a_long_one_are_not_brief() {
+        assert!(!Rhythm::default().is_brief());
+        assert!(!after(&[(100, 0), (20_000, 0)]).is_brief());
+        assert!(after(&[(20_000, 0), (100, 0)]).is_brief());
+    }
+
+    #[test]
+    fn a_reader_that_does_more_between_its_waits_is_not_light() {
+        assert!(after(&[(2_000, 100); 50]).is_light());
+        assert!(after(&[(100, 40); 50]).is_light());
+        assert!(!after(&[(100, 60); 50]).is_light());
+    }
+}
