@@ -265,6 +265,7 @@ impl Shared {
             all.packets_received += totals.packets_received;
             all.packets_lost_sending += totals.packets_lost_sending;
             all.packets_lost_receiving += totals.packets_lost_receiving;
+            all.packets_dropped += totals.packets_dropped;
             all.packets_retransmitted += totals.packets_retransmitted;
             all.packets_duplicate += totals.packets_duplicate;
             all.acks_sent += totals.acks_sent;

@@ -23,6 +23,7 @@
 //! | `life`, `connection_state` | the state of a connection, and how its application sees it |
 //! | `closing` | telling the peer how this side left |
 //! | `liveness` | all limits after which a peer is given up: `expiry`, `progress`, `gap` |
+//! | `host_drops` | packets that died in the receive buffer of this host |
 //! | `limit` | what held the sender back, and for how long |
 //! | `control_channel` | an end of a control channel: its state, and requests to the host |
 //! | `route` | the addresses of a connection's datagrams |
@@ -47,6 +48,7 @@ mod demultiplexer;
 pub mod expiry;
 pub mod gap;
 pub mod handshake;
+mod host_drops;
 pub(crate) mod life;
 pub mod limit;
 pub mod liveness;
@@ -109,6 +111,10 @@ impl Transport for Endpoint {
         stride: usize,
     ) {
         self.channel.handle_datagrams(&mut self.multiplexer, (now, arrived), from.into(), bytes, stride);
+    }
+
+    fn note_drops(&mut self, now: Instant, buffer: u64) {
+        self.multiplexer.note_drops(now, buffer);
     }
 
     fn handle_timeout(&mut self, now: Instant) {

@@ -68,6 +68,9 @@ pub struct Totals {
     pub packets_lost_sending: u64,
     /// Packets that this side found missing.
     pub packets_lost_receiving: u64,
+    /// Of these, packets that died in the full receive buffer of this side's socket, because the program was too slow to take them, and not
+    /// on the path. An estimate, where packets are also lost on the path in the second after.
+    pub packets_dropped: u64,
     /// Data packets retransmitted.
     pub packets_retransmitted: u64,
     /// Duplicate data packets received.

@@ -38,6 +38,13 @@ pub trait Transport {
         stride: usize,
     );
 
+    /// This host has dropped datagrams since the last such call, because its receive buffer of so many bytes was full. Call it before the
+    /// next datagrams are handed in. What is found missing soon after died there
+    /// ([`Totals::packets_dropped`](crate::Totals::packets_dropped)).
+    fn note_drops(&mut self, now: Instant, buffer: u64) {
+        let _ = (now, buffer);
+    }
+
     /// Fires the timers that are due at `now`.
     fn handle_timeout(&mut self, now: Instant);
 

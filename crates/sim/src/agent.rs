@@ -29,6 +29,11 @@ pub trait Agent {
     /// A packet for this agent arrived. Packets sent in response go to `out`, at once.
     fn handle_packet(&mut self, now: Instant, packet: &mut PooledPacket, out: &mut Outbox<'_>);
 
+    /// The receive buffer of its host, of so many bytes, has dropped packets, before those that follow.
+    fn note_drops(&mut self, now: Instant, buffer: u64) {
+        let _ = (now, buffer);
+    }
+
     /// The time returned by [`poll_timeout`](Agent::poll_timeout) has come. Early calls are harmless.
     fn handle_timeout(&mut self, now: Instant, out: &mut Outbox<'_>);
 

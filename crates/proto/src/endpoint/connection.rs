@@ -14,6 +14,7 @@ pub(crate) use self::phase::Phase;
 use super::closing::CloseKind;
 use super::connection_state::ConnectionState;
 use super::control_channel::Request;
+use super::host_drops::HostDrops;
 use super::life::{Ending, Life};
 use super::protocol::{Effect, Established, Opening, Output, Setup};
 use super::route::Route;
@@ -36,6 +37,7 @@ pub struct Connection {
     linger: Duration,
     /// The peer called this side.
     accepted: bool,
+    drops: HostDrops,
     phase: Phase,
 }
 
@@ -68,7 +70,7 @@ impl Connection {
     pub(super) fn new(place: NewConnection, name: Name, route: Route, state: ConnectionState, phase: Phase) -> Self {
         let NewConnection { protocol, opened, linger } = place;
         let accepted = state.waits_for_application();
-        Self { state, name, protocol, route, opened, linger, accepted, phase }
+        Self { state, name, protocol, route, opened, linger, accepted, drops: HostDrops::default(), phase }
     }
 
     // ---- input ----
@@ -143,10 +145,23 @@ impl Connection {
     pub(super) fn finish_batch(&mut self, setup: Setup<'_>) {
         let now = setup.now;
         let effect = self.phase.finish_batch(setup);
+        if self.drops.is_over(now) {
+            let stats = self.stats(now);
+            self.drops.end(now, stats.totals.packets_lost_receiving);
+        }
         self.notice_ready();
         self.apply(effect);
         self.wake();
         self.check_flushed(now);
+    }
+
+    /// The host has dropped datagrams, which may have been those of this connection.
+    pub(super) fn note_drops(&mut self, now: Instant, buffer: u64) {
+        let stats = self.stats(now);
+        self.drops.note(now, stats.totals.packets_lost_receiving, stats.rtt);
+        if let Some(established) = self.established_mut() {
+            established.note_drops(now, buffer);
+        }
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
@@ -386,6 +401,7 @@ impl Connection {
         if let Some(established) = self.established() {
             established.fill_stats(now, &mut stats);
         }
+        stats.totals.packets_dropped = self.drops.packets(stats.totals.packets_lost_receiving);
         stats
     }
 }

@@ -164,6 +164,14 @@ impl Transport for Multiplexer {
         }
     }
 
+    fn note_drops(&mut self, now: Instant, buffer: u64) {
+        for id in self.table.slots.ids() {
+            if let Some(connection) = self.table.slots.get_mut(id) {
+                connection.note_drops(now, buffer);
+            }
+        }
+    }
+
     fn handle_timeout(&mut self, now: Instant) {
         while let Some(Due { slot, slept }) = self.table.schedule.next_due(now) {
             if let Some(connection) = self.table.at_mut(slot) {

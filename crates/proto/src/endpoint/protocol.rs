@@ -118,6 +118,9 @@ pub trait Established: Any + Send {
     /// All datagrams of one receive call were handled.
     fn finish_batch(&mut self, setup: Setup<'_>) -> Effect;
 
+    /// The socket's receive buffer of so many bytes has overflowed.
+    fn note_drops(&mut self, _now: Instant, _buffer: u64) {}
+
     /// Fires due timers. The caller reads the deadline anew afterwards. A closed connection is called until it
     /// [is gone](Self::is_gone).
     fn handle_timeout(&mut self, now: Instant) -> Effect;

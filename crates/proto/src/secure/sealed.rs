@@ -166,6 +166,7 @@ impl Established for Sealed {
         to self.udt {
             fn begin_batch(&mut self, arrived: Instant);
             fn finish_batch(&mut self, setup: Setup<'_>) -> Effect;
+            fn note_drops(&mut self, now: Instant, buffer: u64);
             fn write(&mut self, now: Instant, data: &[u8]) -> usize;
             fn room(&self) -> u64;
             fn has_room_again(&mut self) -> bool;

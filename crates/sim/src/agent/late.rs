@@ -98,6 +98,8 @@ pub struct LateAgent {
     /// Packets in the receive buffer, and their bytes.
     waiting: VecDeque<PooledPacket>,
     bytes: u64,
+    /// Some found no room.
+    has_dropped: bool,
 }
 
 impl LateAgent {
@@ -107,12 +109,13 @@ impl LateAgent {
     /// If the time between absences is zero.
     pub fn new(agent: Box<dyn Agent>, spec: Lateness, seed: u64) -> Self {
         assert!(!spec.every.is_zero(), "a program must run at times");
-        Self { agent, absences: Absences::new(spec, seed), waiting: VecDeque::new(), bytes: 0 }
+        Self { agent, absences: Absences::new(spec, seed), waiting: VecDeque::new(), bytes: 0, has_dropped: false }
     }
 
     fn keep(&mut self, now: Instant, packet: &mut PooledPacket) {
         let length = u64::from(packet.wire_len());
         if self.absences.spec.buffer.is_some_and(|limit| self.bytes + length > limit) {
+            self.has_dropped = true;
             return;
         }
         let arrived = packet.arrived(now);
@@ -122,9 +125,12 @@ impl LateAgent {
         self.waiting.push_back(packet);
     }
 
-    /// Hands over all packets that waited.
+    /// Hands over all packets that waited. The agent learns of lost ones before, as the system counts them.
     fn drain(&mut self, now: Instant, out: &mut Outbox<'_>) {
         self.bytes = 0;
+        if let Some(buffer) = self.absences.spec.buffer.filter(|_| std::mem::take(&mut self.has_dropped)) {
+            self.agent.note_drops(now, buffer);
+        }
         while let Some(mut packet) = self.waiting.pop_front() {
             self.agent.handle_packet(now, &mut packet, out);
         }

@@ -118,6 +118,10 @@ impl<T: Streams + Channels, A: Application<T>> Agent for TransportAgent<T, A> {
         self.drain(now, out);
     }
 
+    fn note_drops(&mut self, now: Instant, buffer: u64) {
+        self.transport.note_drops(now, buffer);
+    }
+
     fn handle_timeout(&mut self, now: Instant, out: &mut Outbox<'_>) {
         if self.transport.poll_timeout().is_some_and(|deadline| deadline <= now) {
             self.transport.handle_timeout(now);

@@ -5,6 +5,7 @@ mod channel;
 mod conformance;
 mod dumbbell;
 mod generations;
+mod own_losses;
 mod packet_size;
 mod pair;
 mod rate_cap;
