@@ -20,6 +20,7 @@
 //! | connections that finish without a handle | `core.rs`, `lingering.rs` |
 //! | the end of the thread after the last handle | `threads.rs`, `closing.rs` |
 //! | sleeps of the thread to gather datagrams | `receive_coalescing.rs` |
+//! | what the socket's full buffer lost | `receive_drops.rs` |
 //! | wake-ups of readers for more than a few packets | `wake_coalescing.rs` |
 //! | datagrams that wait for the socket | `transmit_queue.rs` |
 //! | TCP connections of transports with channels | `channels.rs` |
@@ -36,6 +37,7 @@ mod helm;
 mod lingering;
 mod probes;
 mod receive_coalescing;
+mod receive_drops;
 mod relief;
 mod rhythm;
 #[cfg(test)]

@@ -103,7 +103,7 @@ impl Endpoint {
     }
 
     /// Datagrams that the system dropped since the port was opened, because this process was too slow to receive them.
-    /// `None` if the system does not tell. Wraps at 2^32.
+    /// A train that the system has merged counts as one. `None` if the system does not tell. Wraps at 2^32.
     pub fn recv_drops(&self) -> Option<u32> {
         self.port.driver.recv_drops()
     }

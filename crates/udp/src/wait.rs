@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn a_waker_waits_beside_one_source() {
         let (waker, socket) = (Waker::new().unwrap(), socket());
-        let mut wait = |time| waker.wait_beside(&socket, Interest::Readable, time).unwrap();
+        let wait = |time| waker.wait_beside(&socket, Interest::Readable, time).unwrap();
         assert!(!wait(Some(Duration::ZERO)));
         waker.wake();
         assert!(!wait(LIMIT), "the call came before");

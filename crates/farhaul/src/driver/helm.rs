@@ -12,6 +12,7 @@ use super::core::Core;
 use super::guard::{EndpointGuard, Rest};
 use super::probes::Sender;
 use super::receive_coalescing::ReceiveCoalescing;
+use super::receive_drops::ReceiveDrops;
 
 /// Pause after a receive error that does not pass.
 const BROKEN_SOCKET_PAUSE: Duration = Duration::from_millis(10);
@@ -21,6 +22,9 @@ const BROKEN_SOCKET_PAUSE: Duration = Duration::from_millis(10);
 pub(super) struct Helm {
     batch: RecvBatch,
     coalescing: ReceiveCoalescing,
+    drops: ReceiveDrops,
+    /// Size of the socket's receive buffer, bytes.
+    buffer: u64,
     /// Its holder came back by itself, at once or after a sleep.
     pub(super) is_streaming: bool,
     is_broken: bool,
@@ -33,6 +37,8 @@ impl Helm {
         Self {
             batch: RecvBatch::default(),
             coalescing: ReceiveCoalescing::new(recv_buffer(socket)),
+            drops: ReceiveDrops::new(socket),
+            buffer: recv_buffer(socket),
             is_streaming: false,
             is_broken: false,
             bytes: 0,
@@ -47,9 +53,12 @@ impl Helm {
         self.is_broken = received.is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock);
     }
 
-    /// Passes the received datagrams to the transport and serves its timer if due.
-    pub(super) fn hand_in<T: Streams + Channels>(&mut self, guard: &mut EndpointGuard<'_, T>) {
+    /// Passes the datagrams that `socket` had to the transport and serves its timer if due.
+    pub(super) fn hand_in<T: Streams + Channels>(&mut self, guard: &mut EndpointGuard<'_, T>, socket: &UdpSocket) {
         let now = guard.now();
+        if !self.batch.is_empty() && self.drops.have_grown(now, socket) {
+            guard.transport.note_drops(now, self.buffer);
+        }
         let wall = guard.wall();
         self.bytes = 0;
         let Core { transport, answering, timeline, .. } = &mut **guard;

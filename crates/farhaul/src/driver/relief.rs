@@ -167,7 +167,7 @@ impl<T: Streams + Channels> Shared<T> {
             let mut guard = self.lock()?;
             guard.begin_as_driver(helm.is_streaming);
             let now = guard.now();
-            helm.hand_in(&mut guard);
+            helm.hand_in(&mut guard, socket);
             let mut next = guard.end_as_caller(&waiting);
             let mut sleep = Duration::ZERO;
             if let Next::Drive(rest) = &next {

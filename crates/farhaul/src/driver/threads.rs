@@ -181,7 +181,7 @@ fn run<T: Streams + Channels>(
         if let Some(channels) = &mut channels {
             guard.hand_in_channels(channels);
         }
-        helm.hand_in(&mut guard);
+        helm.hand_in(&mut guard, &shared.socket);
         if guard.closing && *end.get_or_insert(now + linger) <= now {
             return;
         }

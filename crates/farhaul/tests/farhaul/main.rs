@@ -11,6 +11,7 @@ mod ends;
 mod freed;
 mod handles;
 mod leaving;
+mod own_losses;
 mod plain_clients;
 mod probe;
 mod readiness;
