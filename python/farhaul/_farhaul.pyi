@@ -100,6 +100,9 @@ class Report:
     def packets_received(self) -> int:
         """Data packets that arrived, duplicates included."""
     @property
+    def packets_dropped(self) -> int | None:
+        """Data packets that died in the buffer of this host's socket; `None` if none did."""
+    @property
     def mtu_bytes(self) -> int | None:
         """The last size of full packets, headers included."""
     @property

@@ -7,7 +7,8 @@ use pyo3::types::{PyDict, PyList};
 use serde_json::Value;
 
 /// Fields that records leave out where they have no value.
-const IF_ANY: [&str; 6] = ["session", "requests", "model_bps", "control_stream", "suite", "peer_key"];
+const IF_ANY: [&str; 7] =
+    ["session", "requests", "packets_dropped", "model_bps", "control_stream", "suite", "peer_key"];
 
 /// What a copy did: the fields of the record `end` of the command.
 #[pyclass(module = "farhaul", frozen, mapping)]

@@ -156,6 +156,9 @@ fn report_flows(output: &Output, report: Report, flows: Vec<Flow>, result: Resul
     if result.is_err() && report.session.is_none() && !output::has_begun() {
         return result;
     }
+    if let Some(warning) = crate::output::human::drops(&report) {
+        output.warn(&warning);
+    }
     let flows = if flows.is_empty() { (1..).zip(&report.flows).map(Flow::of).collect() } else { flows };
     let mut end = End { report, flows, ..End::default() };
     if let Err(fault) = &result {

@@ -41,6 +41,8 @@ pub struct Figures {
     pub limit_share: Option<u64>,
     /// Time for which this side held the data back, because it caps the rate of the other one.
     pub held_back: Option<Duration>,
+    /// Of the packets found missing, those that died in the receive buffer of this side's socket.
+    pub packets_dropped: Option<u64>,
 }
 
 impl Figures {
@@ -62,8 +64,9 @@ impl Figures {
             self.limit,
             self.limit_share,
             self.held_back.map(nanos),
+            self.packets_dropped,
         ];
-        out.push(u8::try_from(values.len()).expect("fifteen"));
+        out.push(u8::try_from(values.len()).expect("sixteen"));
         for value in values {
             out.extend_from_slice(&value.unwrap_or(UNKNOWN).to_be_bytes());
         }
@@ -95,6 +98,7 @@ impl Figures {
             limit: next()?,
             limit_share: next()?,
             held_back: next()?.map(Duration::from_nanos),
+            packets_dropped: next()?,
         })
     }
 }

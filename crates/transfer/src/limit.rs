@@ -13,6 +13,9 @@ const MOSTLY: f64 = 0.5;
 
 /// Share of a cap from which it counts as reached.
 const NEARLY: f64 = 0.8;
+/// One in so many packets that arrive is the least that dies in the receiver's socket if its processor is the limit. Few do, since the
+/// sender waits for a host that loses any.
+const DROPPED_SHARE: u64 = 1_000;
 /// Least share of the time for any verdict. Below it, no single reason dominates.
 const LEAST: f64 = 0.2;
 /// Least duration for a verdict, in RTTs. Connecting and the last confirmation take one each.
@@ -42,10 +45,12 @@ pub enum Limit {
     DiskWrite,
     /// The rate cap of the client's key at a server.
     KeyRateCap,
+    /// The receiver's processor: packets died in its socket's buffer, because the program did not take them in time.
+    ReceiverCpu,
 }
 
 impl Limit {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Application,
         Self::DiskRead,
         Self::Cpu,
@@ -55,6 +60,7 @@ impl Limit {
         Self::ReceiveBuffer,
         Self::DiskWrite,
         Self::KeyRateCap,
+        Self::ReceiverCpu,
     ];
 
     /// The number on the wire.
@@ -71,6 +77,32 @@ impl Limit {
 /// Whether a transfer was too short for any verdict.
 pub fn is_too_short(seconds: f64, least_rtt: Duration) -> bool {
     seconds < (least_rtt * ROUND_TRIPS).max(SHORTEST).as_secs_f64()
+}
+
+/// What a receiver found missing, and what of it its own host had dropped.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReceiverLosses {
+    /// Data packets that arrived.
+    pub received: u64,
+    /// Those that it found missing.
+    pub lost: u64,
+    /// Of these, those that died in the buffer of its socket.
+    pub dropped: u64,
+}
+
+impl ReceiverLosses {
+    /// The limit in place of what a sender takes for one, which sees losses, or a small window.
+    pub const fn judge(&self, found: (Limit, f64)) -> (Limit, f64) {
+        let mostly_here = self.dropped > 0 && self.dropped * 2 >= self.lost;
+        match found {
+            // A receiver whose socket has overflowed gives a window of no more than that.
+            (Limit::ReceiveBuffer, share) if mostly_here => (Limit::ReceiverCpu, share),
+            (Limit::Congestion, share) if mostly_here && self.dropped * DROPPED_SHARE >= self.received => {
+                (Limit::ReceiverCpu, share)
+            }
+            found => found,
+        }
+    }
 }
 
 /// Caps on a sender: the user's, and a slow source of data.
@@ -229,6 +261,19 @@ mod tests {
     };
 
     #[test]
+    fn packets_that_die_in_the_receivers_socket_are_its_processors_and_no_congestion() {
+        let of = |received, lost, dropped| ReceiverLosses { received, lost, dropped };
+        let many = of(10_000, 900, 700);
+        assert_eq!(many.judge((Limit::Congestion, 0.9)), (Limit::ReceiverCpu, 0.9));
+        assert_eq!(many.judge((Limit::ReceiveBuffer, 0.6)), (Limit::ReceiverCpu, 0.6));
+        assert_eq!(many.judge((Limit::DiskWrite, 0.6)), (Limit::DiskWrite, 0.6), "what else is known stays");
+        for few in [of(10_000, 900, 400), of(10_000, 9, 9), of(0, 0, 0)] {
+            assert_eq!(few.judge((Limit::Congestion, 0.9)), (Limit::Congestion, 0.9), "{few:?}");
+        }
+        assert_eq!(of(10_000, 9, 9).judge((Limit::ReceiveBuffer, 0.6)), (Limit::ReceiverCpu, 0.6), "a small window");
+    }
+
+    #[test]
     fn each_kind_of_evidence_points_to_its_limit() {
         let cases = [
             (Evidence { congestion: 9.0, room: 8.0, ..TEN_SECONDS }, Limit::Congestion, 0.9),
@@ -290,6 +335,6 @@ mod tests {
         for limit in Limit::ALL {
             assert_eq!(Limit::of_number(limit.number()), Some(limit));
         }
-        assert_eq!((Limit::of_number(0), Limit::of_number(10)), (None, None));
+        assert_eq!((Limit::of_number(0), Limit::of_number(11)), (None, None));
     }
 }

@@ -60,6 +60,9 @@ pub struct Report {
     pub packets_retransmitted: u64,
     /// Data packets that arrived.
     pub packets_received: u64,
+    /// Data packets that died in the buffer of this host's socket, because the program was too slow to take them; none if that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packets_dropped: Option<u64>,
     /// The last size of full packets, headers of IP included; null if the protocol does not tell.
     pub mtu_bytes: Option<u32>,
     /// The flows that carried the data, where they were several.
@@ -175,6 +178,9 @@ pub struct Peer {
     pub packets_received: Option<u64>,
     /// Data packets that it missed.
     pub packets_lost: Option<u64>,
+    /// Of these, those that died in the buffer of its socket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packets_dropped: Option<u64>,
     /// Round-trip times in microseconds.
     pub rtt_us: Option<RttMicros>,
     /// Its processor time.

@@ -309,7 +309,7 @@ impl Measurement<'_> {
                 end.goodput_bps = goodput(receiver.bytes, receiver.elapsed);
                 end.peer = Some(measure::peer(if place.sends { receiver } else { sender }));
                 if !place.sends {
-                    (end.limited_by, end.limited_by_share) = measure::read_limit(sender).unzip();
+                    (end.limited_by, end.limited_by_share) = measure::limit_of_receiver(sender, &stats).unzip();
                 }
             }
             // A measurement that was stopped, as far as this side knows.
@@ -320,7 +320,8 @@ impl Measurement<'_> {
             }
         }
         if place.sends {
-            measure::fill_limit(&mut end, &stats, &sender);
+            let receiver = outcome.as_ref().map(|(_, receiver, _)| measure::losses_of(receiver)).unwrap_or_default();
+            measure::fill_limit(&mut end, &stats, &measure::Sender { receiver, ..sender });
         }
         let result = match (driven, outcome, exhausted) {
             (.., Some(used_up)) => Err(Fault::new(Code::AccessDenied, format!("{}: {}", place.address, used_up.0))),

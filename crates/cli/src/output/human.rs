@@ -4,9 +4,14 @@ use std::io::{IsTerminal, stderr, stdout};
 use std::os::fd::AsFd;
 
 use farhaul::UDP_RECV_BUFFER;
+use farhaul_transfer::Report;
 use farhaul_transfer::internal::Limit;
+use farhaul_transfer::internal::limit::share;
 pub(crate) use farhaul_transfer::internal::text::{count, digits, percent, plural, reason, time};
 use farhaul_units::Rate;
+
+/// One in so many packets that came is the least that died in a socket's buffer for a warning.
+const NOTEWORTHY_DROPS: u64 = 1_000;
 
 /// Colours, if wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +106,7 @@ pub(crate) const fn limit(limit: Limit) -> &'static str {
         Limit::ReceiveBuffer => "the receiver's buffer",
         Limit::DiskWrite => "the receiver's disk",
         Limit::KeyRateCap => "the rate cap of your key there (rate= in authorized_keys, or of [plain])",
+        Limit::ReceiverCpu => "the receiver's processor, which left packets to die in its socket's buffer",
     }
 }
 
@@ -125,5 +131,52 @@ pub(crate) fn remedy(limit: Limit, packet: Option<u32>) -> Option<String> {
              net.core.rmem_max={UDP_RECV_BUFFER}"
         ),
         Limit::KeyRateCap => "the owner of the server can raise the rate of your key".to_owned(),
+        Limit::ReceiverCpu => format!("on the receiving host, {}", room_to_receive()),
     })
+}
+
+/// What helps a host that takes packets too late.
+fn room_to_receive() -> String {
+    format!(
+        "see who else uses the processor: top. A larger buffer bridges the time: sudo sysctl -w \
+         net.core.rmem_max={UDP_RECV_BUFFER}"
+    )
+}
+
+/// A warning about packets that died in the buffer of a socket, with what helps, if they were many.
+pub(crate) fn drops(end: &Report) -> Option<String> {
+    let here = end.packets_dropped.map(|dropped| (dropped, end.packets_received));
+    let there = end.peer.as_ref().and_then(|peer| peer.packets_dropped.zip(peer.packets_received));
+    let hosts = [("this host", "", here), ("the receiving host", "on that host, ", there)];
+    let many = |(dropped, received): &(u64, u64)| dropped * NOTEWORTHY_DROPS >= dropped + received;
+    let (host, on_it, (dropped, received)) =
+        hosts.into_iter().find_map(|(host, on_it, packets)| Some((host, on_it, packets.filter(many)?)))?;
+    Some(format!(
+        "{} ({} of those that came) died in the buffer of the socket of {host} (recv_drops), because the program took them too late, and \
+         not on the network; {on_it}{}",
+        plural(dropped, "packet"),
+        percent(share(dropped as f64, (dropped + received) as f64)),
+        room_to_receive(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul_transfer::internal::report::Peer;
+
+    use super::*;
+
+    #[test]
+    fn packets_that_die_in_a_socket_are_a_warning_with_their_number_and_what_helps() {
+        let here = |packets_dropped| Report { packets_received: 9_000, packets_dropped, ..Report::default() };
+        let [none, few, many] = [None, Some(8), Some(1_000)].map(|dropped| drops(&here(dropped)));
+        assert_eq!((none, few), (None, None));
+        let many = many.unwrap();
+        let parts = ["1 000 packets (10.0 % of those", "this host (recv_drops)", "top", "sysctl -w net.core.rmem_max="];
+        assert!(parts.iter().all(|part| many.contains(part)), "{many}");
+        let peer = Peer { packets_received: Some(9_000), packets_dropped: Some(90), ..Peer::default() };
+        let there = drops(&Report { peer: Some(peer), ..here(Some(1)) }).unwrap();
+        assert!(there.contains("90 packets") && there.contains("the receiving host (recv_drops)"), "{there}");
+        assert!(there.contains("on that host, see"), "{there}");
+    }
 }

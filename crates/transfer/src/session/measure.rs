@@ -9,7 +9,7 @@ use farhaul_udp::Clock;
 use farhaul_units::{ByteSize, Instant, Rate};
 
 use super::Waits;
-use crate::limit::{self, Caps, Evidence, Limit, share};
+use crate::limit::{self, Caps, Evidence, Limit, ReceiverLosses, share};
 use crate::processor::CpuSeconds;
 use crate::report::{Direction, FlowReport, Peer, Report, RttMicros, micros};
 
@@ -72,6 +72,7 @@ impl Meter {
             packets_retransmitted: Some(stats.totals.packets_retransmitted),
             packets_received: Some(stats.totals.packets_received),
             packets_lost: Some(stats.totals.packets_lost_receiving),
+            packets_dropped: Some(stats.totals.packets_dropped).filter(|packets| *packets > 0),
             rtt_min: known(rtt.min),
             rtt_mean: known(rtt.mean),
             rtt_p99: known(rtt.p99),
@@ -86,6 +87,7 @@ pub fn fill(end: &mut Report, stats: &Stats, rtt: RttMicros) {
     end.packets_sent = totals.packets_sent;
     end.packets_retransmitted = totals.packets_retransmitted;
     end.packets_received = totals.packets_received;
+    end.packets_dropped = Some(totals.packets_dropped).filter(|packets| *packets > 0);
     end.loss_ratio = match end.direction {
         Some(Direction::Received) => {
             let arrived = totals.packets_received.saturating_sub(totals.packets_duplicate);
@@ -164,6 +166,8 @@ pub struct Sender {
     pub held_back: f64,
     /// Seconds for which the peer did.
     pub peer_held_back: f64,
+    /// What the receiver has lost, as far as it reports that.
+    pub receiver: ReceiverLosses,
     /// The data comes from another program.
     pub fed: bool,
     /// The user's cap on the sending rate.
@@ -175,7 +179,25 @@ pub struct Sender {
 /// Fills in the limit of a sender. A transfer that moved nothing had none.
 pub fn fill_limit(end: &mut Report, stats: &Stats, sender: &Sender) {
     let limit = limit_of(end.seconds, stats, sender).filter(|_| end.bytes > 0);
-    (end.limited_by, end.limited_by_share) = limit.unzip();
+    (end.limited_by, end.limited_by_share) = limit.map(|limit| sender.receiver.judge(limit)).unzip();
+}
+
+/// What the receiver with these figures has lost.
+pub fn losses_of(figures: &Figures) -> ReceiverLosses {
+    let Figures { packets_received, packets_lost, packets_dropped, .. } = *figures;
+    let [received, lost, dropped] = [packets_received, packets_lost, packets_dropped].map(Option::unwrap_or_default);
+    ReceiverLosses { received, lost, dropped }
+}
+
+/// The limit that the sender has found, in the knowledge of this receiver.
+pub fn limit_of_receiver(sender: &Figures, stats: &Stats) -> Option<(Limit, f64)> {
+    let totals = &stats.totals;
+    let losses = ReceiverLosses {
+        received: totals.packets_received,
+        lost: totals.packets_lost_receiving,
+        dropped: totals.packets_dropped,
+    };
+    read_limit(sender).map(|limit| losses.judge(limit))
 }
 
 /// Adds this sender's limit so far to the figures for the receiver.
@@ -187,7 +209,7 @@ pub fn write_limit(figures: &mut Figures, meter: Meter, stats: &Stats, sender: &
 }
 
 /// The sender's limit, from its own report.
-pub fn read_limit(figures: &Figures) -> Option<(Limit, f64)> {
+fn read_limit(figures: &Figures) -> Option<(Limit, f64)> {
     let limit = figures.limit.and_then(Limit::of_number)?;
     Some((limit, share(figures.limit_share? as f64, MILLION)))
 }
@@ -230,6 +252,7 @@ pub fn peer(figures: &Figures) -> Peer {
         packets_retransmitted: figures.packets_retransmitted,
         packets_received: figures.packets_received,
         packets_lost: figures.packets_lost,
+        packets_dropped: figures.packets_dropped,
         rtt_us: rtt(figures.rtt_mean).map(|mean| RttMicros {
             min: rtt(figures.rtt_min).unwrap_or(mean),
             mean,

@@ -24,6 +24,7 @@ pub(super) fn sum(end: Report, flows: &[Measured]) -> (Measured, Vec<Flow>) {
         sum.packets_retransmitted += end.packets_retransmitted;
         sum.packets_received += end.packets_received;
     }
+    sum.packets_dropped = drops(ends.iter().map(|end| end.packets_dropped));
     let of_packets = |end: &Report| match end.direction {
         Some(Direction::Received) => end.packets_received as f64,
         _ => end.packets_sent as f64,
@@ -39,6 +40,11 @@ pub(super) fn sum(end: Report, flows: &[Measured]) -> (Measured, Vec<Flow>) {
     let all = flows.iter().zip(1..).map(|((end, result), number)| flow(number, end, result)).collect();
     let failed = flows.iter().find_map(|(_, result)| result.as_ref().err().cloned());
     ((sum, failed.map_or(Ok(()), Err)), all)
+}
+
+/// The packets that died in sockets, of all flows in which any did.
+fn drops(of: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    of.flatten().reduce(|a, b| a + b)
 }
 
 /// Time from the receiver's first byte to its last.
@@ -83,6 +89,7 @@ fn peers(ends: &[&Report]) -> Option<Peer> {
         packets_retransmitted: total(|peer| peer.packets_retransmitted),
         packets_received: total(|peer| peer.packets_received),
         packets_lost: total(|peer| peer.packets_lost),
+        packets_dropped: drops(peers.iter().map(|peer| peer.packets_dropped)),
         rtt_us: rtts.clone().next().map(|_| round_trips(rtts)),
         cpu_seconds: peers.iter().filter_map(|peer| peer.cpu_seconds).reduce(cpu),
         disk_seconds: None,

@@ -138,6 +138,7 @@ mod tests {
             (Limit::ReceiveBuffer, "the receiver's buffer", "sysctl -w net.core.rmem_max=33554432"),
             (Limit::DiskWrite, "the receiver's disk", "iostat"),
             (Limit::KeyRateCap, "the rate cap of your key", "the owner"),
+            (Limit::ReceiverCpu, "the receiver's processor", "on the receiving host, see who else uses the processor"),
         ] {
             let slow = lines(limit, 60.0);
             let held_back = format!("limited by {held_back}");

@@ -42,7 +42,8 @@ pub(crate) fn of_sending<S: Source>(end: &mut Report, job: &Sending<S>, measured
     let peer_disk = there.and_then(|figures| figures.disk).unwrap_or_default().as_secs_f64();
     let held_back = job.source.held_back().as_secs_f64();
     let peer_held_back = there.and_then(|figures| figures.held_back).unwrap_or_default().as_secs_f64();
-    let sender = Sender { waits, disk, peer_disk, held_back, peer_held_back, fed, rate, buffer };
+    let receiver = there.map(measure::losses_of).unwrap_or_default();
+    let sender = Sender { waits, disk, peer_disk, held_back, peer_held_back, receiver, fed, rate, buffer };
     measure::fill_limit(end, &measured.stats, &sender);
 }
 
@@ -59,7 +60,7 @@ pub(crate) fn of_receiving<S: Store>(end: &mut Report, job: &Receiving<S>, measu
         _ if held_back >= MOSTLY.max(storing) => Some((Limit::KeyRateCap, held_back)),
         true if storing >= MOSTLY => Some((Limit::Application, storing)),
         false if storing >= MOSTLY => Some((Limit::DiskWrite, storing)),
-        _ => there.and_then(measure::read_limit),
+        _ => there.and_then(|sender| measure::limit_of_receiver(sender, &measured.stats)),
     };
     (end.limited_by, end.limited_by_share) = limit.unzip();
 }
