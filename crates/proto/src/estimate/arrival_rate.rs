@@ -53,6 +53,11 @@ impl ArrivalRate {
         }
     }
 
+    /// The last measurement.
+    pub(crate) const fn latest(&self) -> Option<PacketRate> {
+        self.latest
+    }
+
     /// The rate since the last measurement if enough packets arrived, otherwise the last measurement. `None` without
     /// one, or if no packet came for long.
     pub(crate) fn measure(&mut self, now: Instant) -> Option<PacketRate> {

@@ -38,8 +38,9 @@ pub(crate) struct Acks {
     /// Packets since the last acknowledgement of any kind.
     packets: u32,
     interval: u32,
-    /// Packets after which an acknowledgement does not wait for the timer.
+    /// Packets after which an acknowledgement does not wait for the timer: by the controller, and for a small window.
     full_interval: Option<u32>,
+    window_interval: Option<u32>,
     period: Duration,
     /// If this side acknowledges as libudt does: from when on a packet causes an acknowledgement.
     libudt_next: Option<Instant>,
@@ -112,12 +113,19 @@ impl Acks {
     /// the timer.
     pub(crate) fn on_arrival(&mut self, now: Instant, packets: u32, short: bool) {
         self.packets += packets;
-        self.due |= short || self.full_interval.is_some_and(|interval| self.packets >= interval);
+        let full_interval = self.full_interval.into_iter().chain(self.window_interval).min();
+        self.due |= short || full_interval.is_some_and(|interval| self.packets >= interval);
         if let Some(next) = self.libudt_next {
             self.due |= now >= next;
             self.timer.set(now + LIBUDT_IDLE);
         }
         self.timer.start(now, self.period);
+    }
+
+    /// The window has few packets, so the sender is told of each quarter, and of more only where a light acknowledgement would be due:
+    /// that does not move the window's end. `None` if the window has many.
+    pub(crate) fn hasten(&mut self, window: Option<u32>) {
+        self.window_interval = window.map(|window| (window / WINDOW_UPDATE_SHARE).clamp(1, LIGHT_ACK_INTERVAL));
     }
 
     /// A packet without use for this side arrived. The sender does not know this side's state, so an acknowledgement

@@ -1,12 +1,14 @@
 //! Data arrival: stores packets, finds gaps, measures, and sizes the window.
 
+mod crowd;
 mod fragments;
 mod full_size;
 
 use farhaul_cc::{Control, DataPacket};
-use farhaul_units::{Instant, SeqNo};
+use farhaul_units::{Duration, Instant, SeqNo};
 use farhaul_wire::udt4::{Ack, DataHeader, DropRequest, Fragment, Receipt, SocketId, Timestamp};
 
+use self::crowd::Crowd;
 use self::fragments::Fragments;
 use self::full_size::FullSize;
 use super::ack::{Acks, Decision, Facts};
@@ -14,7 +16,7 @@ use super::nak::Naks;
 use super::receipts::Receipts;
 use crate::buffer::{Insert, RecvBuffer};
 use crate::config::Mode;
-use crate::consts::SYN_INTERVAL;
+use crate::consts::{IP_UDP_HEADER, SYN_INTERVAL};
 use crate::estimate::{ArrivalRate, Capacity, Rtt};
 use crate::transport::earliest;
 
@@ -35,6 +37,7 @@ pub(crate) struct Receiver {
     /// When the furthest packet was sent.
     front_left: Timestamp,
     arrival: ArrivalRate,
+    crowd: Crowd,
     capacity: Capacity,
     full: FullSize,
     fragments: Fragments,
@@ -90,6 +93,7 @@ impl Receiver {
             receipts: sizes.receipts.then(|| Receipts::new(first, now)),
             front_left: Timestamp::ZERO,
             arrival: ArrivalRate::default(),
+            crowd: Crowd::default(),
             capacity: Capacity::new(sizes.receipts),
             full: FullSize::new(sizes.full, sizes.largest.is_some()),
             fragments: Fragments::default(),
@@ -255,8 +259,21 @@ impl Receiver {
         most
     }
 
+    /// The socket's receive buffer of so many bytes has overflowed.
+    pub(crate) fn note_drops(&mut self, now: Instant, buffer: u64, least_rtt: Option<Duration>) {
+        let packets = buffer / (self.full.get() as u64 + u64::from(IP_UDP_HEADER));
+        self.crowd.begin(now, packets, self.on_their_way(least_rtt));
+    }
+
+    /// The packets of an RTT at their present rate, if both are known.
+    fn on_their_way(&self, least_rtt: Option<Duration>) -> Option<f64> {
+        Some(self.arrival.latest()?.packets_in(least_rtt?))
+    }
+
     /// The acknowledgement to send now, if any.
     pub(crate) fn poll_ack(&mut self, now: Instant, rtt: &Rtt) -> Option<Ack> {
+        self.crowd.look(now, self.on_their_way(rtt.min()));
+        self.acks.hasten(self.crowd.window());
         let facts = self.facts(rtt);
         let decision = self.acks.decide(now, &facts)?;
         let rates = if decision == Decision::Full {
@@ -318,9 +335,10 @@ impl Receiver {
     }
 
     fn facts(&self, rtt: &Rtt) -> Facts {
+        let free = self.buffer.free();
         Facts {
             ack_point: self.buffer.ack_point(),
-            free: self.buffer.free(),
+            free: self.crowd.window().map_or(free, |window| window.min(free)),
             capacity: self.buffer.capacity(),
             rtt: rtt.smoothed(),
             rtt_var: rtt.variation(),

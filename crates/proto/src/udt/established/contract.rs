@@ -69,6 +69,10 @@ impl protocol::Established for UdtConnection {
         self.end_batch(setup.now)
     }
 
+    fn note_drops(&mut self, now: Instant, buffer: u64) {
+        self.receiver.note_drops(now, buffer, self.rtt.min());
+    }
+
     fn handle_timeout(&mut self, now: Instant) -> Effect {
         if self.has_failed() {
             return self.look_at_controller(now);
