@@ -1,5 +1,5 @@
-//! Runs a sans-IO transport on a UDP port. One thread receives and keeps time. Every calling thread does the sending
-//! that its call made possible.
+//! Runs a sans-IO transport on a UDP port. One thread receives and keeps time, unless a caller that waits does so in its
+//! place. Every calling thread does the sending that its call made possible.
 //!
 //! ```text
 //!   application threads                         driver thread
@@ -17,6 +17,8 @@
 //! | the state under the lock, and its waiters | `core.rs`, `wait_queue.rs`, `wakers.rs` |
 //! | access to the lock, and waiting for a condition | `guard.rs`, for tasks `wait.rs` |
 //! | the loop of the driver thread | `threads.rs` |
+//! | a turn of who drives: receiving, and the sleep after it | `receive_state.rs` |
+//! | callers that drive while they wait | `driver_role.rs`, `wait_times.rs` |
 //! | connections that finish without a handle | `core.rs`, `lingering.rs` |
 //! | the end of the thread after the last handle | `threads.rs`, `closing.rs` |
 //! | sleeps of the thread to gather datagrams | `receive_coalescing.rs` |
@@ -33,13 +35,13 @@ pub(crate) mod channels;
 mod closing;
 mod core;
 mod guard;
-mod helm;
+mod receive_state;
 mod lingering;
 mod probes;
 mod receive_coalescing;
 mod receive_drops;
-mod relief;
-mod rhythm;
+mod driver_role;
+mod wait_times;
 #[cfg(test)]
 mod tests;
 mod threads;

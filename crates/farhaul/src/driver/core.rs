@@ -40,7 +40,7 @@ pub(crate) enum DriverThread {
     /// It sleeps until this instant, or until something arrives.
     Asleep(Option<Instant>),
     /// A caller has driven in its place until a moment ago. The thread looks at this instant whether it came back.
-    Relieved(Instant),
+    Replaced(Instant),
     /// It has ended, and every connection with it.
     Gone,
 }

@@ -14,7 +14,7 @@ use farhaul_units::Instant;
 use super::channels::{ChannelPort, ChannelSockets, RequestQueue};
 use super::closing::Closing;
 use super::core::{Core, DriverThread, WaitPlace};
-use super::relief::Relief;
+use super::driver_role::DriverRole;
 use super::transmit_queue::QueueState;
 use super::wait_queue::Wakeups;
 use super::wakers::Registration;
@@ -40,7 +40,7 @@ pub(crate) struct Shared<T> {
     pub(crate) socket: Arc<UdpSocket>,
     pub(super) waker: Waker,
     /// Who drives: the driver thread, or a caller that waits.
-    pub(super) relief: Relief,
+    pub(super) role: DriverRole,
     pub(super) clock: Clock,
     /// Set by cancellers. The driver thread then wakes all waiters.
     cancelled: Arc<AtomicBool>,
@@ -87,7 +87,7 @@ impl<T: Streams + Channels> Shared<T> {
         transport: T,
         socket: UdpSocket,
         channels: Option<ChannelPort>,
-        (waker, relief): (Waker, Relief),
+        (waker, role): (Waker, DriverRole),
     ) -> Self {
         let mut core = Core::new(transport);
         core.channel_requests = channels.map(RequestQueue::new);
@@ -96,7 +96,7 @@ impl<T: Streams + Channels> Shared<T> {
             queue: Mutex::new(()),
             socket: Arc::new(socket),
             waker,
-            relief,
+            role,
             clock: Clock::start(),
             cancelled: Arc::new(AtomicBool::new(false)),
             closing: OnceLock::new(),
@@ -150,7 +150,7 @@ impl<T: Streams + Channels> Shared<T> {
         let due = match core.thread {
             DriverThread::Gone => return Err(Error::DriverStopped),
             DriverThread::Asleep(due) => due,
-            DriverThread::Relieved(due) => Some(due),
+            DriverThread::Replaced(due) => Some(due),
             DriverThread::Awake => None,
         };
         let now = core.timeline.at(self.clock.now(), due);
@@ -237,14 +237,14 @@ impl<T: Streams + Channels> Shared<T> {
     /// Wakes the waiters.
     pub(super) fn deliver(&self, wakeups: Wakeups) {
         if wakeups.driving_caller {
-            self.relief.waker.wake();
+            self.role.waker.wake();
         }
         wakeups.deliver();
     }
 
     /// Wakes who drives.
     fn wake_driver(&self, caller_drives: bool) {
-        let waker = if caller_drives { &self.relief.waker } else { &self.waker };
+        let waker = if caller_drives { &self.role.waker } else { &self.waker };
         waker.wake();
     }
 
@@ -388,7 +388,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
     fn sleep(mut self, place: WaitPlace, timeout: Option<Duration>) -> Result<(), Error> {
         let begin = self.shared.clock.now();
         let queue = self.wait_queue(place).ok_or(Error::Finished)?;
-        queue.rhythm.begin(begin);
+        queue.times.begin(begin);
         let ticket = queue.join();
         let mut wakes_thread = self.advance_for_thread();
         self.wakeups.deliver_to_threads();
@@ -398,7 +398,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
             wakes_thread = true;
         }
         if std::mem::take(&mut self.wakeups.driving_caller) {
-            self.shared.relief.waker.wake();
+            self.shared.role.waker.wake();
         }
         if wakes_thread {
             self.shared.wake_driver(self.caller_drives);
@@ -412,10 +412,10 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
             Ok(driven) => return driven,
             Err(guard) => guard,
         };
-        if matches!(guard.thread, DriverThread::Relieved(_)) {
+        if matches!(guard.thread, DriverThread::Replaced(_)) {
             // The caller that was away waits for the driver thread now.
             guard.thread = DriverThread::Awake;
-            guard.shared.relief.end_lease();
+            guard.shared.role.end_lease();
             guard.shared.waker.wake();
         }
         let Some(mut core) = guard.core.take() else { return Ok(()) };
@@ -429,7 +429,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         let end = guard.shared.clock.now();
         if let Some(queue) = core.wait_queue(place) {
             queue.leave(&ticket);
-            queue.rhythm.end(end, end - begin);
+            queue.times.end(end, end - begin);
         }
         Ok(())
     }

@@ -15,8 +15,8 @@ use super::channels::{ChannelPort, ChannelSockets, SOCKET, open_pair};
 use super::closing::{LONGEST_PORT_CLOSE, once_closed};
 use super::core::DriverThread;
 use super::guard::Shared;
-use super::helm::pause;
-use super::relief::Relief;
+use super::receive_state::pause;
+use super::driver_role::DriverRole;
 use crate::error::Error;
 
 /// A transport that runs on a UDP port. Its drop ends the driver thread after the connections are closed, without waiting for that.
@@ -122,15 +122,15 @@ fn begin<T: Streams + Channels>(
     linger: Duration,
 ) {
     let waiter = Waiter::new().and_then(|waiter| {
-        let relief = Relief::new(&socket)?;
+        let role = DriverRole::new(&socket)?;
         waiter.watch(&socket, SOCKET, Interest::Readable)?;
-        relief.watch(&waiter)?;
-        Ok((waiter, relief))
+        role.watch(&waiter)?;
+        Ok((waiter, role))
     });
     match waiter {
-        Ok((waiter, relief)) => {
+        Ok((waiter, role)) => {
             let sockets = channels.as_ref().map(|port| ChannelSockets::new(port.address()));
-            let shared = Arc::new(Shared::new(transport, socket, channels, (waiter.waker(), relief)));
+            let shared = Arc::new(Shared::new(transport, socket, channels, (waiter.waker(), role)));
             // The starting thread only waits for this message.
             let _ = ready.send(Ok(Arc::clone(&shared)));
             run(&shared, waiter, sockets, linger);
@@ -154,13 +154,13 @@ fn run<T: Streams + Channels>(
     let mut end = None;
     let mut is_readable = true;
     loop {
-        let Some(mut helm) = shared.relief.helm_of_thread(shared.clock.now()) else {
+        let Some(mut receiving) = shared.role.for_thread(shared.clock.now()) else {
             if watched.take().is_some() && waiter.unwatch(&shared.socket).is_err() {
                 return;
             }
             let Ok(()) = shared.serve_cancellers() else { return };
             let Ok(ready) = waiter.wait(None) else { return };
-            shared.relief.note(ready);
+            shared.role.note(ready);
             is_readable = true;
             continue;
         };
@@ -171,17 +171,17 @@ fn run<T: Streams + Channels>(
             watched = Some(Interest::Readable);
         }
         // If only a timer or another thread woke this one, no receive call is needed.
-        helm.receive(&shared.socket, std::mem::replace(&mut is_readable, true));
+        receiving.receive(&shared.socket, std::mem::replace(&mut is_readable, true));
         if let Some(channels) = &mut channels {
             channels.gather(&waiter);
         }
         let Ok(mut guard) = shared.lock() else { return };
-        guard.begin_as_driver(helm.is_streaming);
+        guard.begin_as_driver(receiving.is_streaming);
         let now = guard.now();
         if let Some(channels) = &mut channels {
             guard.hand_in_channels(channels);
         }
-        helm.hand_in(&mut guard, &shared.socket);
+        receiving.hand_in(&mut guard, &shared.socket);
         if guard.closing && *end.get_or_insert(now + linger) <= now {
             return;
         }
@@ -193,10 +193,10 @@ fn run<T: Streams + Channels>(
             channels.perform(now, &waiter);
             rest.shorten(now, channels);
         }
-        let sleep = helm.sleep(now, &rest);
-        let is_streaming = helm.is_streaming;
+        let sleep = receiving.sleep(now, &rest);
+        let is_streaming = receiving.is_streaming;
         // A caller that is to wait may drive from here on.
-        drop(helm);
+        drop(receiving);
         if rest.holds_readers && !is_streaming {
             let Ok(mut guard) = shared.lock() else { return };
             guard.end_streaming();
@@ -216,7 +216,7 @@ fn run<T: Streams + Channels>(
         let time = if is_streaming { Some(Duration::ZERO) } else { rest.time.into_iter().chain(longest).min() };
         let Ok(ready) = waiter.wait(time) else { return };
         is_readable = ready.iter().any(|source| source.token == SOCKET && source.readable);
-        shared.relief.note(ready);
+        shared.role.note(ready);
         if let Some(channels) = &mut channels {
             channels.note(ready);
         }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar};
 use std::task::Waker;
 
-use super::rhythm::Rhythm;
+use super::wait_times::WaitTimes;
 use super::wakers::{Registration, Wakers};
 
 /// Wakes the waiters of a condition when it may have come true. They check it again.
@@ -17,7 +17,7 @@ pub(crate) struct WaitQueue {
     /// A thread waits that drives the port meanwhile, and was not woken yet.
     is_driving: bool,
     /// How long its threads wait, and stay away in between.
-    pub(super) rhythm: Rhythm,
+    pub(super) times: WaitTimes,
     wakes: u64,
     tasks: Wakers,
 }

@@ -12,7 +12,7 @@ pub(in crate::driver) const SOCKET: Token = Token(0);
 
 /// The token of the listening TCP socket.
 pub(super) const DOOR: Token = Token(1);
-/// The token of the alarm of a [relieved](crate::driver::relief) driver thread.
+/// The token of the alarm of a [replaced](crate::driver::driver_role) driver thread.
 pub(in crate::driver) const ALARM: Token = Token(2);
 
 /// The first place of a channel, after the tokens above.

@@ -11,14 +11,14 @@ const WEIGHT: u32 = 8;
 
 /// The waits of the threads of one place.
 #[derive(Debug, Default)]
-pub(super) struct Rhythm {
+pub(super) struct WaitTimes {
     /// The last wait, if there was one, and its end.
     last: Option<(Duration, Instant)>,
     waiting: Duration,
     away: Duration,
 }
 
-impl Rhythm {
+impl WaitTimes {
     /// A thread begins to wait.
     pub(super) fn begin(&mut self, now: Instant) {
         if let Some((_, left)) = self.last {
@@ -52,21 +52,21 @@ fn mean(mean: Duration, latest: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    fn after(waits: &[(u64, u64)]) -> Rhythm {
-        let (mut rhythm, mut now) = (Rhythm::default(), Instant::ZERO);
+    fn after(waits: &[(u64, u64)]) -> WaitTimes {
+        let (mut times, mut now) = (WaitTimes::default(), Instant::ZERO);
         for &(wait, away) in waits {
-            rhythm.begin(now);
-            now = now + Duration::from_micros(wait);
-            rhythm.end(now, Duration::from_micros(wait));
-            now = now + Duration::from_micros(away);
+            times.begin(now);
+            now += Duration::from_micros(wait);
+            times.end(now, Duration::from_micros(wait));
+            now += Duration::from_micros(away);
         }
-        rhythm.begin(now);
-        rhythm
+        times.begin(now);
+        times
     }
 
     #[test]
     fn a_first_wait_and_one_after_a_long_one_are_not_brief() {
-        assert!(!Rhythm::default().is_brief());
+        assert!(!WaitTimes::default().is_brief());
         assert!(!after(&[(100, 0), (20_000, 0)]).is_brief());
         assert!(after(&[(20_000, 0), (100, 0)]).is_brief());
     }

@@ -7,14 +7,14 @@
 //!   driver thread           caller
 //!   ─────────────           ──────
 //!   drives                  waits (condition variable)   first wait, or the last one was not brief
-//!   is relieved             drives until it is woken     brief waits
-//!   is relieved             is away with its data        for a lease; then the alarm rings for the driver thread
+//!   is replaced             drives until it is woken     brief waits
+//!   is replaced             is away with its data        for a lease; then the alarm rings for the driver thread
 //! ```
 //!
 //! Only a connection that is alone on its port relieves the thread, because the others would wait while the caller is away.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 use std::{io, thread};
 
@@ -25,8 +25,8 @@ use farhaul_units::Instant;
 use super::channels::ALARM;
 use super::core::{DriverThread, WaitPlace};
 use super::guard::{EndpointGuard, Rest, Shared};
-use super::helm::{Helm, pause};
-use super::rhythm::{BRIEF, Rhythm};
+use super::receive_state::{ReceiveState, pause};
+use super::wait_times::{BRIEF, WaitTimes};
 use super::wait_queue::Ticket;
 use crate::error::Error;
 
@@ -36,11 +36,13 @@ pub(super) const LEASE: Duration = Duration::from_millis(1);
 /// With so many processors, the kernel's work for the network keeps the other one busy. A second thread gains nothing then.
 const FEW_PROCESSORS: usize = 2;
 
-/// What passes the helm of a port between the driver thread and callers.
+/// The role of the driver, which the driver thread and callers of a port pass on.
 #[derive(Debug)]
-pub(super) struct Relief {
-    /// Whoever takes it drives. Nobody waits for it.
-    helm: Mutex<Helm>,
+pub(super) struct DriverRole {
+    /// Whoever takes it drives.
+    receiving: Mutex<ReceiveState>,
+    /// A caller drives, or will once the driver thread has ended its turn.
+    has_caller: AtomicBool,
     /// Ends the wait of a caller that drives.
     pub(super) waker: Waker,
     /// Rings for the driver thread when a lease is over.
@@ -50,10 +52,11 @@ pub(super) struct Relief {
     has_few_processors: bool,
 }
 
-impl Relief {
+impl DriverRole {
     pub(super) fn new(socket: &UdpSocket) -> io::Result<Self> {
         Ok(Self {
-            helm: Mutex::new(Helm::new(socket)),
+            receiving: Mutex::new(ReceiveState::new(socket)),
+            has_caller: AtomicBool::new(false),
             waker: Waker::new()?,
             alarm: Alarm::new()?,
             lease: AtomicU64::new(0),
@@ -62,19 +65,28 @@ impl Relief {
         })
     }
 
-    /// The helm, if nobody has it.
-    fn helm(&self) -> Option<MutexGuard<'_, Helm>> {
-        match self.helm.try_lock() {
-            Ok(helm) => Some(helm),
+    /// What the driver thread needs to drive. `None` while a caller drives or is away with a lease. The alarm rings once the lease is
+    /// over.
+    pub(super) fn for_thread(&self, now: Instant) -> Option<MutexGuard<'_, ReceiveState>> {
+        if self.has_caller.load(Ordering::Acquire) || self.lease.load(Ordering::Acquire) > now.as_nanos() {
+            return None;
+        }
+        match self.receiving.try_lock() {
+            Ok(receiving) => Some(receiving),
             // What a panicking caller left there is only a batch.
-            Err(TryLockError::Poisoned(helm)) => Some(helm.into_inner()),
+            Err(TryLockError::Poisoned(receiving)) => Some(receiving.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
-    /// The helm for the driver thread. `None` if a caller has it or is away with a lease. The alarm rings after that.
-    pub(super) fn helm_of_thread(&self, now: Instant) -> Option<MutexGuard<'_, Helm>> {
-        self.helm().filter(|_| self.lease.load(Ordering::Acquire) <= now.as_nanos())
+    /// Whether this caller is to drive. Then no other does.
+    fn claim(&self) -> bool {
+        self.has_caller.compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// What a caller needs to drive that has claimed it. Waits for a turn of the driver thread at most.
+    fn for_caller(&self) -> MutexGuard<'_, ReceiveState> {
+        self.receiving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the alarm end the waits of the driver thread.
@@ -95,14 +107,14 @@ impl Relief {
     }
 }
 
-/// A caller at the helm. Its drop gives the helm back.
+/// A caller that drives. Its drop gives the role back.
 struct Caller<'a> {
-    relief: &'a Relief,
+    role: &'a DriverRole,
     clock: &'a Clock,
     /// Wakes the driver thread.
     thread: &'a Waker,
     /// `None` only during the drop.
-    helm: Option<MutexGuard<'a, Helm>>,
+    receiving: Option<MutexGuard<'a, ReceiveState>>,
     /// It was woken, so that it will be back soon. Otherwise the driver thread drives at once.
     was_woken: bool,
 }
@@ -110,11 +122,12 @@ struct Caller<'a> {
 impl Drop for Caller<'_> {
     fn drop(&mut self) {
         let lease = if self.was_woken { (self.clock.now() + LEASE).as_nanos() } else { 0 };
-        self.relief.lease.store(lease, Ordering::Release);
-        // The thread finds the helm free, whenever it looks from now on.
-        self.helm = None;
+        self.role.lease.store(lease, Ordering::Release);
+        self.role.has_caller.store(false, Ordering::Release);
+        // The thread can take it, whenever it looks from now on.
+        self.receiving = None;
         if self.was_woken {
-            self.relief.alarm.set(LEASE);
+            self.role.alarm.set(LEASE);
         } else {
             self.thread.wake();
         }
@@ -139,7 +152,7 @@ enum Next {
 }
 
 impl<T: Streams + Channels> Shared<T> {
-    /// What the driver thread does for others while it is relieved.
+    /// What the driver thread does for others while it is replaced.
     ///
     /// # Errors
     /// The transport is broken.
@@ -149,30 +162,25 @@ impl<T: Streams + Channels> Shared<T> {
         Ok(())
     }
 
-    /// Drives the port while this caller waits at `place`: until that is woken, or for a brief time.
-    fn drive(
-        &self,
-        helm: MutexGuard<'_, Helm>,
-        (place, ticket): (WaitPlace, &Ticket),
-        timeout: Option<Duration>,
-    ) -> Result<(), Error> {
-        let Self { relief, clock, waker: thread, socket, .. } = self;
-        let mut caller = Caller { relief, clock, thread, helm: Some(helm), was_woken: false };
+    /// Drives the port, which this caller has claimed, while it waits at `place`: until that is woken, or for a brief time.
+    fn drive(&self, (place, ticket): (WaitPlace, &Ticket), timeout: Option<Duration>) -> Result<(), Error> {
+        let Self { role, clock, waker: thread, socket, .. } = self;
+        let mut caller = Caller { role, clock, thread, receiving: Some(role.for_caller()), was_woken: false };
         let most = timeout.map_or(BRIEF, |timeout| timeout.min(BRIEF));
         let waiting = Waiting { place, ticket, begin: clock.now(), most };
         let (mut is_readable, mut is_alarm_set) = (true, true);
         loop {
-            let Some(helm) = &mut caller.helm else { return Ok(()) };
-            helm.receive(socket, std::mem::replace(&mut is_readable, true));
+            let Some(receiving) = &mut caller.receiving else { return Ok(()) };
+            receiving.receive(socket, std::mem::replace(&mut is_readable, true));
             let mut guard = self.lock()?;
-            guard.begin_as_driver(helm.is_streaming);
+            guard.begin_as_driver(receiving.is_streaming);
             let now = guard.now();
-            helm.hand_in(&mut guard, socket);
+            receiving.hand_in(&mut guard, socket);
             let mut next = guard.end_as_caller(&waiting);
             let mut sleep = Duration::ZERO;
             if let Next::Drive(rest) = &next {
-                sleep = helm.sleep(now, rest);
-                if rest.holds_readers && !helm.is_streaming {
+                sleep = receiving.sleep(now, rest);
+                if rest.holds_readers && !receiving.is_streaming {
                     let mut guard = self.lock()?;
                     guard.end_streaming();
                     next = guard.end_as_caller(&waiting);
@@ -189,16 +197,16 @@ impl<T: Streams + Channels> Shared<T> {
             if !sleep.is_zero() {
                 pause(sleep);
             }
-            if helm.is_streaming {
+            if receiving.is_streaming {
                 continue;
             }
             if std::mem::take(&mut is_alarm_set) {
-                relief.alarm.stop();
+                role.alarm.stop();
             }
             let interest = if rest.blocked { Interest::Both } else { Interest::Readable };
             let left = waiting.most.saturating_sub(clock.now() - waiting.begin);
             let time = rest.time.map_or(left, |time| time.min(left));
-            let waited = relief.waker.wait_beside(&**socket, interest, Some(time));
+            let waited = role.waker.wait_beside(&**socket, interest, Some(time));
             is_readable = waited.map_err(|source| Error::System { what: "a wait for the socket", source })?;
         }
     }
@@ -211,19 +219,21 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         (place, ticket): (WaitPlace, &Ticket),
         timeout: Option<Duration>,
     ) -> Result<Result<(), Error>, Self> {
-        let relief = &self.shared.relief;
+        let role = &self.shared.role;
         let is_alone = self.channel_requests.is_none() && self.has_one_connection();
         let hears_stream = self.answering.as_ref().is_some_and(|answering| answering.hears_stream(self.now()));
         if !matches!(place, WaitPlace::Read(_) | WaitPlace::Write(_)) || !is_alone || hears_stream {
             return Err(self);
         }
-        let suits = |rhythm: &Rhythm| rhythm.is_brief() && (relief.has_few_processors || rhythm.is_light());
-        let Some(queue) = self.wait_queue(place).filter(|queue| suits(&queue.rhythm)) else { return Err(self) };
-        let Some(helm) = relief.helm() else { return Err(self) };
+        let suits = |times: &WaitTimes| times.is_brief() && (role.has_few_processors || times.is_light());
+        let Some(queue) = self.wait_queue(place).filter(|queue| suits(&queue.times)) else { return Err(self) };
+        if !role.claim() {
+            return Err(self);
+        }
         queue.drive(ticket);
         let shared = self.shared;
         self.give_up();
-        Ok(shared.drive(helm, (place, ticket), timeout))
+        Ok(shared.drive((place, ticket), timeout))
     }
 
     /// Ends an access of a caller that drives.
@@ -243,9 +253,9 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         }
         if let Some(queue) = self.wait_queue(place) {
             queue.leave_driving();
-            queue.rhythm.end(end, time);
+            queue.times.end(end, time);
         }
-        self.thread = if was_woken { DriverThread::Relieved(now + LEASE) } else { DriverThread::Awake };
+        self.thread = if was_woken { DriverThread::Replaced(now + LEASE) } else { DriverThread::Awake };
         self.end();
         if was_woken { Next::Look } else { Next::Resign }
     }

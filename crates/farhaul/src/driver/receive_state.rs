@@ -19,7 +19,7 @@ const BROKEN_SOCKET_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a driver of a port needs. Whoever holds it drives.
 #[derive(Debug)]
-pub(super) struct Helm {
+pub(super) struct ReceiveState {
     batch: RecvBatch,
     coalescing: ReceiveCoalescing,
     drops: ReceiveDrops,
@@ -32,7 +32,7 @@ pub(super) struct Helm {
     hears_stream: bool,
 }
 
-impl Helm {
+impl ReceiveState {
     pub(super) fn new(socket: &UdpSocket) -> Self {
         Self {
             batch: RecvBatch::default(),
