@@ -180,7 +180,7 @@ fn until_a_caller_drives<R>(a: &Driver<Toy>, b: &Driver<Toy>, reader: &thread::S
         }
         assert!(!reader.is_finished(), "it reads on");
         write(a, b" ");
-        thread::sleep(Duration::from_micros(200));
+        thread::park_timeout(Duration::from_micros(200));
     }
     panic!("no caller drives");
 }
@@ -255,7 +255,7 @@ fn a_long_wait_gives_the_port_back_to_the_driver_thread() {
     let (a, b) = connected();
     let wait = || {
         while b.lock().unwrap().caller_drives {
-            thread::sleep(Duration::from_millis(1));
+            thread::park_timeout(Duration::from_millis(1));
         }
         write(&a, b"late");
     };
@@ -268,7 +268,7 @@ fn the_driver_thread_drives_while_a_reader_stays_away() {
     while_a_reader_drives(&a, &b, || write(&a, b"enough")).unwrap();
     write(&a, b"while it is away");
     while !b.lock().unwrap().transport.incoming.ends_with(b"while it is away") {
-        thread::sleep(Duration::from_micros(100));
+        thread::park_timeout(Duration::from_micros(100));
     }
 }
 
@@ -282,7 +282,7 @@ fn a_reader_of_one_of_two_connections_leaves_the_port_to_the_driver_thread() {
         for _ in 0..100 {
             assert!(!b.lock().unwrap().caller_drives);
             write(&a, b" ");
-            thread::sleep(Duration::from_micros(200));
+            thread::park_timeout(Duration::from_micros(200));
         }
         write(&a, b"enough");
         reader.join().unwrap();
