@@ -107,10 +107,15 @@ impl<P: WireLen, Q: Queue<P>> Element<P> for Link<P, Q> {
         let Some(server) = &mut self.server else {
             return self.outlet.pass(self.propagation.arrival(now), packet);
         };
-        if server.free_at() <= now {
-            server.idle_until(now);
-        }
         self.meter.elapse(now, self.queue.tallies().waiting);
+        if server.free_at() <= now {
+            // Nothing waits, or it would have been sent.
+            server.idle_until(now);
+            if Q::IS_PASSIVE && server.free_at() <= now {
+                let sent = server.send(packet.wire_len());
+                return self.outlet.pass(self.propagation.arrival(sent), packet);
+            }
+        }
         self.queue.enqueue(now, packet);
         self.send_waiting(now);
         self.meter.note(self.queue.tallies().waiting);

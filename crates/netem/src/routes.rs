@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 
+/// No link leads there.
+const NONE: u32 = u32::MAX;
+
 /// For every node, the link towards every other node. A route has the fewest links; among equals the first added wins.
 ///
 /// ```
@@ -16,8 +19,10 @@ use std::collections::VecDeque;
 pub struct Routes {
     /// Where each link leads from and to.
     links: Vec<(usize, usize)>,
-    /// `next[node][destination]`: the link to take.
-    next: Vec<Vec<Option<usize>>>,
+    nodes: usize,
+    /// The link to take from each node to each destination, or [`NONE`]: a row for each node. Four bytes each, because a
+    /// thousand flows have millions of them.
+    next: Vec<u32>,
 }
 
 impl Routes {
@@ -26,7 +31,7 @@ impl Routes {
     /// # Panics
     /// A link begins or ends at a node that does not exist.
     pub fn shortest(nodes: usize, links: &[(usize, usize)]) -> Self {
-        let mut next = vec![vec![None; nodes]; nodes];
+        let mut routes = Self { links: links.to_vec(), nodes, next: vec![NONE; nodes * nodes] };
         let mut into: Vec<Vec<usize>> = vec![Vec::new(); nodes];
         for (link, &(_, to)) in links.iter().enumerate() {
             into[to].push(link);
@@ -36,13 +41,18 @@ impl Routes {
         while let Some((node, destination)) = reached.pop_front() {
             for &link in &into[node] {
                 let from = links[link].0;
-                if from != destination && next[from][destination].is_none() {
-                    next[from][destination] = Some(link);
+                if from != destination && routes.next(from, destination).is_none() {
+                    routes.set(from, destination, link);
                     reached.push_back((from, destination));
                 }
             }
         }
-        Self { links: links.to_vec(), next }
+        routes
+    }
+
+    fn set(&mut self, node: usize, destination: usize, link: usize) {
+        assert!(destination < self.nodes, "a route leads to a node");
+        self.next[node * self.nodes + destination] = u32::try_from(link).expect("fewer links than routes can name");
     }
 
     /// Sends packets for `destination` from `node` over `link` from now on, instead of the shortest route.
@@ -51,13 +61,14 @@ impl Routes {
     /// The link begins at another node, or the link or a node does not exist.
     pub fn detour(&mut self, node: usize, destination: usize, link: usize) {
         assert_eq!(self.links[link].0, node, "a route takes a link that begins at its node");
-        self.next[node][destination] = Some(link);
+        self.set(node, destination, link);
     }
 
     /// The link that leads from `node` towards `destination`. `None` if there is no route, or if `node` is the
     /// destination.
     pub fn next(&self, node: usize, destination: usize) -> Option<usize> {
-        *self.next.get(node)?.get(destination)?
+        let row = self.next.get(node * self.nodes..)?.get(..self.nodes)?;
+        row.get(destination).copied().filter(|link| *link != NONE).map(|link| link as usize)
     }
 
     /// The links of the route between two nodes; `None` if there is no route.
@@ -69,7 +80,7 @@ impl Routes {
             links.push(link);
             at = self.links[link].1;
             // Detours can form a loop.
-            if links.len() > self.next.len() {
+            if links.len() > self.nodes {
                 return None;
             }
         }

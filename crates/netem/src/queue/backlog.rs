@@ -12,6 +12,9 @@ pub const FULL_PACKET: u32 = 1_500;
 
 /// A queueing discipline. It decides which packet leaves next and which are dropped, on arrival or on departure.
 pub trait Queue<P> {
+    /// Whether a packet that finds the link idle leaves no trace in the queue. The link then sends it past the queue.
+    const IS_PASSIVE: bool = false;
+
     /// Takes in a packet that arrives at `now`, or drops it or another one.
     fn enqueue(&mut self, now: Instant, packet: P);
 

@@ -20,6 +20,8 @@ impl<P: WireLen> DropHead<P> {
 }
 
 impl<P: WireLen> Queue<P> for DropHead<P> {
+    const IS_PASSIVE: bool = true;
+
     fn enqueue(&mut self, _now: Instant, packet: P) {
         while !self.backlog.has_room_for(&packet) {
             let Some(oldest) = self.backlog.pop() else { break };

@@ -31,6 +31,8 @@ impl<P: WireLen> DropTail<P> {
 }
 
 impl<P: WireLen> Queue<P> for DropTail<P> {
+    const IS_PASSIVE: bool = true;
+
     fn enqueue(&mut self, _now: Instant, packet: P) {
         if self.backlog.has_room_for(&packet) {
             self.backlog.push(packet);
