@@ -3,7 +3,24 @@
 use farhaul_units::Instant;
 
 /// The heap position of a source without a deadline.
-const ABSENT: usize = usize::MAX;
+const ABSENT: u32 = u32::MAX;
+/// Children of an entry. Four lie side by side in a cache line or two, and make the heap half as deep as two.
+const CHILDREN: usize = 4;
+
+/// A deadline before its source, so that one comparison orders both.
+type Key = u128;
+
+fn key(deadline: Instant, source: usize) -> Key {
+    Key::from(deadline.as_nanos()) << 64 | source as Key
+}
+
+fn deadline_of(key: Key) -> Instant {
+    Instant::from_nanos((key >> 64) as u64)
+}
+
+fn source_of(key: Key) -> usize {
+    key as u64 as usize
+}
 
 /// Returns the earliest of many deadlines.
 ///
@@ -13,10 +30,10 @@ const ABSENT: usize = usize::MAX;
 #[derive(Clone, Debug, Default)]
 pub struct Scheduler {
     now: Instant,
-    /// A binary heap of deadlines and their sources, earliest first.
-    heap: Vec<(Instant, usize)>,
+    /// A heap of deadlines and their sources, earliest first.
+    heap: Vec<Key>,
     /// Each source's position in the heap.
-    places: Vec<usize>,
+    places: Vec<u32>,
 }
 
 impl Scheduler {
@@ -39,20 +56,19 @@ impl Scheduler {
 
     /// Sets the deadline of `source`; `None` for none. A deadline in the past is due now.
     pub fn set(&mut self, source: usize, deadline: Option<Instant>) {
-        let place = self.places[source];
-        match (deadline, place) {
+        match (deadline.map(|deadline| key(deadline.max(self.now), source)), self.places[source]) {
             (None, ABSENT) => {}
-            (None, place) => self.remove(place),
-            (Some(deadline), ABSENT) => {
-                self.heap.push((deadline.max(self.now), source));
+            (None, place) => self.remove(place as usize),
+            (Some(key), ABSENT) => {
+                self.heap.push(key);
                 self.rise(self.heap.len() - 1);
             }
-            (Some(deadline), place) => {
-                let deadline = deadline.max(self.now);
-                let before = core::mem::replace(&mut self.heap[place].0, deadline);
-                if deadline < before {
+            (Some(key), place) => {
+                let place = place as usize;
+                let before = core::mem::replace(&mut self.heap[place], key);
+                if key < before {
                     self.rise(place);
-                } else if deadline > before {
+                } else if key > before {
                     self.sink(place);
                 }
             }
@@ -61,21 +77,20 @@ impl Scheduler {
 
     /// The earliest deadline.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.heap.first().map(|&(deadline, _)| deadline)
+        self.heap.first().copied().map(deadline_of)
     }
 
     /// Moves time to the earliest deadline not after `limit` and returns its source. The source keeps its deadline
     /// until it sets another. Without such a deadline, moves time to `limit` and returns `None`.
     pub fn advance(&mut self, limit: Instant) -> Option<usize> {
-        let due = self.heap.first().filter(|(deadline, _)| *deadline <= limit);
-        let reached = due.map_or(limit, |(deadline, _)| *deadline);
-        self.now = self.now.max(reached);
-        due.map(|&(_, source)| source)
+        let due = self.heap.first().copied().filter(|&key| deadline_of(key) <= limit);
+        self.now = self.now.max(due.map_or(limit, deadline_of));
+        due.map(source_of)
     }
 
     fn remove(&mut self, place: usize) {
         let last = self.heap.len() - 1;
-        self.places[self.heap[place].1] = ABSENT;
+        self.places[source_of(self.heap[place])] = ABSENT;
         self.heap.swap_remove(place);
         if place < last {
             let place = self.rise(place);
@@ -87,7 +102,7 @@ impl Scheduler {
     fn rise(&mut self, mut place: usize) -> usize {
         let entry = self.heap[place];
         while place > 0 {
-            let parent = (place - 1) / 2;
+            let parent = (place - 1) / CHILDREN;
             if entry >= self.heap[parent] {
                 break;
             }
@@ -101,28 +116,26 @@ impl Scheduler {
     /// Moves the entry at `place` down to its position.
     fn sink(&mut self, mut place: usize) {
         let entry = self.heap[place];
-        while let Some(child) = self.earlier_child(place) {
-            if self.heap[child] >= entry {
+        while let Some((child, key)) = self.earliest_child(place) {
+            if key >= entry {
                 break;
             }
-            self.put(place, self.heap[child]);
+            self.put(place, key);
             place = child;
         }
         self.put(place, entry);
     }
 
-    fn earlier_child(&self, place: usize) -> Option<usize> {
-        let (left, right) = (2 * place + 1, 2 * place + 2);
-        if left >= self.heap.len() {
-            return None;
-        }
-        let right_wins = right < self.heap.len() && self.heap[right] < self.heap[left];
-        Some(if right_wins { right } else { left })
+    fn earliest_child(&self, place: usize) -> Option<(usize, Key)> {
+        let first = CHILDREN * place + 1;
+        let children = self.heap.get(first..self.heap.len().min(first + CHILDREN))?;
+        let (index, key) = children.iter().enumerate().min_by_key(|&(_, key)| key)?;
+        Some((first + index, *key))
     }
 
-    fn put(&mut self, place: usize, entry: (Instant, usize)) {
+    fn put(&mut self, place: usize, entry: Key) {
         self.heap[place] = entry;
-        self.places[entry.1] = place;
+        self.places[source_of(entry)] = place as u32;
     }
 }
 
