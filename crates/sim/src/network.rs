@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use farhaul_netem::{Counters, Element, Routes, Tally, WireLen};
+use farhaul_proto::Batch;
 use farhaul_units::Instant;
 
-use crate::packet::content::{AgentId, Ends, FlowId};
+use crate::packet::content::{AgentId, Destination, Ends, FlowId};
 use crate::packet::segment::Segment;
 use crate::packet::{Payload, Pool, PooledPacket, Share};
 use crate::trace::{OutgoingDatagram, Tap, TapAction, TraceHash};
@@ -58,13 +59,49 @@ impl FlowTally {
     }
 }
 
+/// Traffic that has left a link, for each flow from the first to the last that was seen. The link of a host has one flow,
+/// however many there are.
+#[derive(Default)]
+struct FlowTallies {
+    first: FlowId,
+    tallies: Vec<FlowTally>,
+}
+
+impl FlowTallies {
+    fn add(&mut self, packet: &PooledPacket) {
+        let flow = packet.flow();
+        if let [only] = &mut self.tallies[..]
+            && flow == self.first
+        {
+            // The place does not depend on the packet, so the processor loads it while it waits for the flow.
+            return only.add(packet);
+        }
+        if self.tallies.is_empty() {
+            self.first = flow;
+        }
+        if flow < self.first {
+            self.tallies.splice(..0, core::iter::repeat_n(FlowTally::default(), self.first - flow));
+            self.first = flow;
+        }
+        let index = flow - self.first;
+        if index >= self.tallies.len() {
+            self.tallies.resize(index + 1, FlowTally::default());
+        }
+        self.tallies[index].add(packet);
+    }
+
+    fn get(&self, flow: FlowId) -> FlowTally {
+        let index = flow.checked_sub(self.first);
+        index.and_then(|index| self.tallies.get(index)).copied().unwrap_or_default()
+    }
+}
+
 struct SimLink {
     element: BoxedElement,
     to: NodeId,
     /// Whether the link is listed in `touched`.
     touched: bool,
-    /// Traffic that has left it, by flow. As long as the flows seen so far.
-    flows: Vec<FlowTally>,
+    flows: FlowTallies,
 }
 
 /// The address and node of an agent, and its peers.
@@ -98,6 +135,8 @@ pub(crate) struct Network {
     places: Vec<AgentPlace>,
     agents: BTreeMap<SocketAddr, AgentId>,
     pub(crate) pool: Pool,
+    /// Memory for the datagrams of an agent's transport. All share it, so it stays in the cache.
+    pub(crate) batch: Batch,
     pub(crate) tap: Option<Tap>,
     pub(crate) capture: Option<Capture>,
     forged: Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
@@ -124,6 +163,7 @@ impl Network {
             places: Vec::new(),
             agents: BTreeMap::new(),
             pool: Pool::new(),
+            batch: Batch::new(),
             tap: None,
             capture: None,
             forged: Vec::new(),
@@ -141,7 +181,7 @@ impl Network {
     }
 
     pub(crate) fn add_link(&mut self, element: BoxedElement, to: NodeId) -> LinkId {
-        self.links.push(SimLink { element, to, touched: false, flows: Vec::new() });
+        self.links.push(SimLink { element, to, touched: false, flows: FlowTallies::default() });
         self.links.len() - 1
     }
 
@@ -200,7 +240,7 @@ impl Network {
             self.forward(now, node, packet);
         }
         while let Some((from, to, bytes)) = self.forged.pop() {
-            let ends = Ends { from, to, destination: self.agents.get(&to).copied(), flow: 0 };
+            let ends = Ends { from, to, destination: self.destination(to), flow: 0 };
             let packet = self.pool.datagram(Rc::new(ends), &bytes, Share::Control);
             self.forward(now, node, packet);
         }
@@ -208,21 +248,24 @@ impl Network {
 
     /// The ends of a packet from `agent` to `to`.
     fn ends(&mut self, agent: AgentId, to: SocketAddr) -> Rc<Ends> {
-        let AgentPlace { address, flow, last, peers, .. } = &mut self.places[agent];
-        if let Some(ends) = last.as_ref().filter(|ends| ends.to == to) {
+        if let Some(ends) = self.places[agent].last.as_ref().filter(|ends| ends.to == to) {
             return Rc::clone(ends);
         }
-        let ends = match (peers.get(&to), self.agents.get(&to)) {
-            (Some(ends), _) => Rc::clone(ends),
-            (None, None) => Rc::new(Ends { from: *address, to, destination: None, flow: *flow }),
-            (None, Some(&peer)) => {
-                let ends = Rc::new(Ends { from: *address, to, destination: Some(peer), flow: *flow });
-                peers.insert(to, Rc::clone(&ends));
-                ends
-            }
+        let destination = self.destination(to);
+        let AgentPlace { address, flow, last, peers, .. } = &mut self.places[agent];
+        let make = || Rc::new(Ends { from: *address, to, destination, flow: *flow });
+        let ends = match destination {
+            Some(_) => Rc::clone(peers.entry(to).or_insert_with(make)),
+            None => make(),
         };
         *last = Some(Rc::clone(&ends));
         ends
+    }
+
+    /// The agent at an address.
+    fn destination(&self, address: SocketAddr) -> Option<Destination> {
+        let agent = *self.agents.get(&address)?;
+        Some(Destination { agent, node: self.places[agent].node })
     }
 
     /// Shows a datagram to the tap. Returns `false` if the tap drops it.
@@ -237,8 +280,7 @@ impl Network {
 
     /// Puts a packet at `node` on the link towards its destination.
     fn forward(&mut self, now: Instant, node: NodeId, packet: PooledPacket) {
-        let destination = packet.destination().map(|agent| self.places[agent].node);
-        let Some(link) = destination.and_then(|destination| self.routes.next(node, destination)) else {
+        let Some(link) = packet.destination().and_then(|destination| self.routes.next(node, destination.node)) else {
             self.counters.unroutable += 1;
             return;
         };
@@ -253,12 +295,9 @@ impl Network {
         let packet = element.pop(now)?;
         let node = *to;
         self.counters.packet_hops += 1;
-        if flows.len() <= packet.flow() {
-            flows.resize(packet.flow() + 1, FlowTally::default());
-        }
-        flows[packet.flow()].add(&packet);
+        flows.add(&packet);
         match packet.destination() {
-            Some(agent) if self.places[agent].node == node => {
+            Some(Destination { agent, node: its }) if its == node => {
                 self.trace.record_packet(now, (self.places.len() + agent) as u64, &packet);
                 if let Some(capture) = &mut self.capture {
                     capture(now, Passing::Delivered(agent), &packet);
@@ -303,6 +342,6 @@ impl Network {
 
     /// Traffic of one flow that has left a link.
     pub(crate) fn flow_tally(&self, link: LinkId, flow: FlowId) -> FlowTally {
-        self.links[link].flows.get(flow).copied().unwrap_or_default()
+        self.links[link].flows.get(flow)
     }
 }

@@ -13,7 +13,7 @@ use farhaul_netem::{Packet, WireLen, flip_random_bit};
 use farhaul_units::{Instant, Rng};
 
 use body::Body;
-use content::{AgentId, Content, Ends, FlowId};
+use content::{Content, Destination, Ends, FlowId};
 pub use content::{Payload, Share};
 pub use pool::Pool;
 use segment::Segment;
@@ -108,7 +108,7 @@ impl PooledPacket {
         core::mem::replace(self, left)
     }
 
-    pub(crate) fn destination(&self) -> Option<AgentId> {
+    pub(crate) fn destination(&self) -> Option<Destination> {
         self.ends.destination
     }
 

@@ -48,7 +48,6 @@ pub struct TransportAgent<T, A> {
     /// The first failure of a congestion controller.
     failure: Option<ControllerFailure>,
     pub(crate) shares: FirstTimes,
-    scratch: Batch,
 }
 
 impl<T: Streams + Channels, A: Application<T>> TransportAgent<T, A> {
@@ -61,7 +60,6 @@ impl<T: Streams + Channels, A: Application<T>> TransportAgent<T, A> {
             channels: ChannelHost::default(),
             failure: None,
             shares: FirstTimes::new(Numbering::UDT4),
-            scratch: Batch::new(),
         }
     }
 
@@ -81,8 +79,14 @@ impl<T: Streams + Channels, A: Application<T>> TransportAgent<T, A> {
 
     /// Drains transmits, requests for channels and events until there are no more.
     pub(crate) fn drain(&mut self, now: Instant, out: &mut Outbox<'_>) {
+        let mut batch = core::mem::take(&mut out.network.batch);
+        self.drain_with(&mut batch, now, out);
+        out.network.batch = batch;
+    }
+
+    fn drain_with(&mut self, batch: &mut Batch, now: Instant, out: &mut Outbox<'_>) {
         loop {
-            while let Some(transmit) = self.transport.poll_transmit(now, &mut self.scratch) {
+            while let Some(transmit) = self.transport.poll_transmit(now, batch) {
                 for datagram in transmit.datagrams() {
                     // A control stream beside the connections has numbers of its own.
                     let share = if is_probe(datagram) { Share::Control } else { self.shares.share(datagram) };

@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 
 use super::body::Body;
 use super::segment::Segment;
+use crate::network::NodeId;
 
 /// An agent's index, in the order of creation.
 pub type AgentId = usize;
@@ -43,8 +44,15 @@ pub(crate) struct Ends {
     pub(crate) from: SocketAddr,
     pub(crate) to: SocketAddr,
     /// The agent at `to`, if it exists and was looked up.
-    pub(crate) destination: Option<AgentId>,
+    pub(crate) destination: Option<Destination>,
     pub(crate) flow: FlowId,
+}
+
+/// An agent and the node where it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Destination {
+    pub(crate) agent: AgentId,
+    pub(crate) node: NodeId,
 }
 
 pub(super) enum Content {
