@@ -16,19 +16,21 @@ pub(crate) struct PrefixBudget {
     key: [u8; 16],
     size: u32,
     refill: Duration,
-    /// When each bucket is full again if no more tokens are taken. This one number is its whole state.
-    full_at: Box<[Instant]>,
+    /// When each bucket is full again if no more tokens are taken. This one number is its whole state. Empty until the first
+    /// token is taken, because most endpoints only call.
+    full_at: Vec<Instant>,
 }
 
 impl PrefixBudget {
     /// Buckets of `size` tokens. An empty bucket refills evenly and is full after `refill`.
     pub(crate) fn new(key: [u8; 16], size: u32, refill: Duration) -> Self {
-        Self { key, size, refill, full_at: vec![Instant::ZERO; CELLS].into() }
+        Self { key, size, refill, full_at: Vec::new() }
     }
 
     /// Whether the network of `ip` has a token.
     pub(crate) fn has_left(&self, ip: IpAddr, now: Instant) -> bool {
-        self.full_at[self.cell(ip)] + self.token() <= now + self.refill
+        let full_at = self.full_at.get(self.cell(ip)).copied().unwrap_or(Instant::ZERO);
+        full_at + self.token() <= now + self.refill
     }
 
     /// Takes a token from the network of `ip`, if it has one.
@@ -36,6 +38,7 @@ impl PrefixBudget {
         if self.has_left(ip, now) {
             let token = self.token();
             let cell = self.cell(ip);
+            self.full_at.resize(CELLS, Instant::ZERO);
             self.full_at[cell] = self.full_at[cell].max(now) + token;
         }
     }
@@ -43,7 +46,9 @@ impl PrefixBudget {
     /// Returns a token early.
     pub(crate) fn give_back(&mut self, ip: IpAddr) {
         let (cell, token) = (self.cell(ip), self.token());
-        self.full_at[cell] = self.full_at[cell].saturating_sub(token);
+        if let Some(full_at) = self.full_at.get_mut(cell) {
+            *full_at = full_at.saturating_sub(token);
+        }
     }
 
     /// Time in which one token refills.
