@@ -130,8 +130,10 @@ impl protocol::Established for UdtConnection {
         if self.planned.is_some() {
             return Some(Output::Data);
         }
-        // Messages may just have been given up, which the peer is told before it gets what follows them.
-        self.poll_control(now, scratch).then_some(Output::Scratch)
+        // Messages may just have been given up, which the peer is told before it gets what follows them. Or the controller has a
+        // message of its own.
+        let may_speak = self.sender.has_drops() || !self.custom.is_empty();
+        (may_speak && self.poll_control(now, scratch)).then_some(Output::Scratch)
     }
 
     fn emit<'a>(&'a mut self, now: Instant, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {

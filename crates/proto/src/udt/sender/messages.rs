@@ -27,6 +27,11 @@ impl Sender {
         true
     }
 
+    /// Whether a drop request waits.
+    pub(crate) fn has_drops(&self) -> bool {
+        !self.drops.is_empty()
+    }
+
     /// The next drop request to send.
     pub(crate) fn poll_drop(&mut self) -> Option<DropRequest> {
         self.drops.pop_front()
