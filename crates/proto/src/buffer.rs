@@ -9,3 +9,6 @@ mod spares;
 pub use packet_store::{PacketStore, Run};
 pub use recv::{Insert, RecvBuffer};
 pub(crate) use send::SendBuffer;
+
+/// The payload of any packet whose content is not stored.
+static BLANK: [u8; 1 << 16] = [0; 1 << 16];

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use farhaul_units::{SeqNo, SeqRange};
 
+use super::BLANK;
 use super::spares::Spares;
 
 /// Bytes of one train for the kernel to segment: the largest UDP payload over IPv4.
@@ -19,6 +20,8 @@ const MAX_TRAIN_PACKETS: usize = 64;
 pub struct PacketStore<const HEADER: usize> {
     /// Payload bytes of a full packet.
     payload_size: usize,
+    /// Whether all payload is zero, so that only its length is stored.
+    is_blank: bool,
     /// Packets per chunk. A chunk is at most one train.
     per_chunk: u32,
     /// Oldest packet held.
@@ -35,7 +38,7 @@ pub struct PacketStore<const HEADER: usize> {
 
 #[derive(Debug)]
 struct Chunk {
-    /// `per_chunk` packets with a stride of header plus payload.
+    /// `per_chunk` packets with a stride of header plus stored payload.
     bytes: Box<[u8]>,
     /// Payload length of each packet.
     lens: Box<[u16]>,
@@ -58,6 +61,7 @@ impl<const HEADER: usize> PacketStore<HEADER> {
         let per_chunk = (MAX_TRAIN_BYTES / (payload_size + HEADER)).clamp(1, MAX_TRAIN_PACKETS) as u32;
         Self {
             payload_size,
+            is_blank: false,
             per_chunk,
             first,
             end: first,
@@ -73,7 +77,17 @@ impl<const HEADER: usize> PacketStore<HEADER> {
         self.per_chunk = (MAX_TRAIN_BYTES / (self.stride() + margin)).clamp(1, MAX_TRAIN_PACKETS) as u32;
     }
 
+    /// Stores no payload, but sends as many zeros. It must be empty.
+    pub(super) fn leave_blank(&mut self) {
+        self.is_blank = true;
+    }
+
     // ---- facts ----
+
+    /// Whether no payload is stored.
+    pub(super) const fn is_blank(&self) -> bool {
+        self.is_blank
+    }
 
     /// Oldest packet held. Equals [`end`](Self::end) if empty.
     pub const fn first(&self) -> SeqNo {
@@ -102,12 +116,19 @@ impl<const HEADER: usize> PacketStore<HEADER> {
 
     /// Bytes of memory held, spare chunks included.
     pub fn memory(&self) -> usize {
-        (self.chunks.len() + self.spare.iter().count()) * self.per_chunk as usize * (self.stride() + size_of::<u16>())
+        (self.chunks.len() + self.spare.iter().count())
+            * self.per_chunk as usize
+            * (self.slot_size() + size_of::<u16>())
     }
 
     /// Bytes from the start of one packet to that of the next.
     const fn stride(&self) -> usize {
         self.payload_size + HEADER
+    }
+
+    /// The same in memory.
+    const fn slot_size(&self) -> usize {
+        if self.is_blank { HEADER } else { self.stride() }
     }
 
     // ---- writing ----
@@ -135,11 +156,13 @@ impl<const HEADER: usize> PacketStore<HEADER> {
             self.written_in_back = 0;
         }
         let slot = self.written_in_back as usize;
-        let at = slot * self.stride();
+        let at = slot * self.slot_size();
         let chunk = self.chunks.back_mut().expect("a chunk was pushed if there was none with room");
         let (head, rest) = chunk.bytes[at..].split_first_chunk_mut().expect("a slot begins with a header");
         header(self.end, head);
-        rest[..payload.len()].copy_from_slice(payload);
+        if !self.is_blank {
+            rest[..payload.len()].copy_from_slice(payload);
+        }
         chunk.lens[slot] = payload.len() as u16;
         self.end = self.end.next();
         self.written_in_back += 1;
@@ -152,14 +175,19 @@ impl<const HEADER: usize> PacketStore<HEADER> {
         let Chunk { bytes, lens } = &mut self.chunks[chunk];
         let len = usize::from(lens[slot]);
         let (fits, rest) = data.split_at(data.len().min(self.payload_size - len));
-        bytes[at + len..at + len + fits.len()].copy_from_slice(fits);
+        if !self.is_blank {
+            bytes[at + len..at + len + fits.len()].copy_from_slice(fits);
+        }
         lens[slot] += fits.len() as u16;
         rest
     }
 
     fn new_chunk(&self) -> Chunk {
         let packets = self.per_chunk as usize;
-        Chunk { bytes: vec![0; packets * self.stride()].into_boxed_slice(), lens: vec![0; packets].into_boxed_slice() }
+        Chunk {
+            bytes: vec![0; packets * self.slot_size()].into_boxed_slice(),
+            lens: vec![0; packets].into_boxed_slice(),
+        }
     }
 
     // ---- reading ----
@@ -167,30 +195,54 @@ impl<const HEADER: usize> PacketStore<HEADER> {
     /// Adjacent packets from `seq` on, at most `max`, ending after one that is not full. `None` for a packet that is
     /// not held.
     pub fn run(&mut self, seq: SeqNo, max: u32) -> Option<Run<'_>> {
+        let (stride, full) = (self.stride(), self.payload_size);
+        let (bytes, lens) = self.adjacent(seq, max)?;
+        let packets = lens.len();
+        let bytes = &mut bytes[..packets * stride - (full - usize::from(*lens.last()?))];
+        Some(Run { bytes, segment_size: stride, packets: packets as u32 })
+    }
+
+    /// The same for a blank store, appended to `out`. `stamp` changes each header before.
+    pub(super) fn append_run<'o>(
+        &mut self,
+        (seq, max): (SeqNo, u32),
+        out: &'o mut Vec<u8>,
+        stamp: impl Fn(&mut [u8]),
+    ) -> Option<Run<'o>> {
+        let segment_size = self.stride();
+        let (bytes, lens) = self.adjacent(seq, max)?;
+        let begin = out.len();
+        for (header, len) in bytes.chunks_mut(HEADER).zip(lens.iter()) {
+            stamp(header);
+            out.extend_from_slice(header);
+            out.resize(out.len() + usize::from(*len), 0);
+        }
+        Some(Run { bytes: &mut out[begin..], segment_size, packets: lens.len() as u32 })
+    }
+
+    /// The slots and payload lengths of the packets of a run. At least one.
+    fn adjacent(&mut self, seq: SeqNo, max: u32) -> Option<(&mut [u8], &[u16])> {
         let (chunk, slot) = self.locate(seq)?;
         let available = SeqRange::new(seq, self.end.minus(1)).len();
         let most = max.min(available).min(self.per_chunk - slot as u32) as usize;
-        let (stride, full) = (self.stride(), self.payload_size);
+        let (size, full) = (self.slot_size(), self.payload_size);
         let Chunk { bytes, lens } = &mut self.chunks[chunk];
         let lens = &lens[slot..slot + most];
         let packets = lens.iter().position(|&len| usize::from(len) < full).map_or(most, |short| short + 1);
-        let last_len = usize::from(*lens.get(packets.checked_sub(1)?)?);
-        let from = slot * stride;
-        let bytes = &mut bytes[from..from + (packets - 1) * stride + HEADER + last_len];
-        Some(Run { bytes, segment_size: stride, packets: packets as u32 })
+        (packets > 0).then(|| (&mut bytes[slot * size..(slot + packets) * size], &lens[..packets]))
     }
 
     /// The header of a held packet.
     pub(crate) fn header(&self, seq: SeqNo) -> Option<&[u8; HEADER]> {
         let (chunk, slot) = self.locate(seq)?;
-        self.chunks[chunk].bytes[slot * self.stride()..].first_chunk()
+        self.chunks[chunk].bytes[slot * self.slot_size()..].first_chunk()
     }
 
     /// The payload of a held packet.
     pub(crate) fn payload(&self, seq: SeqNo) -> Option<&[u8]> {
         let (chunk, slot) = self.locate(seq)?;
-        let at = slot * self.stride() + HEADER;
         let Chunk { bytes, lens } = &self.chunks[chunk];
+        let (bytes, at) = if self.is_blank { (&BLANK[..], 0) } else { (&bytes[..], slot * self.stride() + HEADER) };
         Some(&bytes[at..at + usize::from(lens[slot])])
     }
 

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use farhaul_units::{MsgNo, SeqNo, SeqRange};
 use farhaul_wire::udt4::MessageField;
 
+use super::BLANK;
 use super::spares::Spares;
 use crate::seq_set::SeqSet;
 
@@ -23,6 +24,8 @@ pub struct RecvBuffer {
     stride: usize,
     /// Largest payload that is accepted.
     limit: usize,
+    /// Whether only lengths are stored, and zeros are read.
+    is_blank: bool,
     /// First packet that was not read completely.
     pub(super) read_seq: SeqNo,
     /// Bytes of that packet that were read.
@@ -72,6 +75,7 @@ impl RecvBuffer {
         Self {
             stride: payload_size,
             limit: payload_size,
+            is_blank: false,
             read_seq: first,
             read_offset: 0,
             ack_point: first,
@@ -85,6 +89,11 @@ impl RecvBuffer {
             spare: Spares::default(),
             messages: message::Found::default(),
         }
+    }
+
+    /// Stores no payload. As many zeros are read. It must be empty.
+    pub(crate) fn leave_blank(&mut self) {
+        self.is_blank = true;
     }
 
     /// Accepts payloads of up to `limit` bytes. Memory for them is taken once the first one arrives that is larger than before.
@@ -203,9 +212,12 @@ impl RecvBuffer {
             self.stride = self.limit;
             self.spare.clear();
         }
+        let is_blank = self.is_blank;
         let (chunk, slot) = self.chunk_for(seq, payload.len());
-        let at = slot * chunk.stride;
-        chunk.bytes[at..at + payload.len()].copy_from_slice(payload);
+        if !is_blank {
+            let at = slot * chunk.stride;
+            chunk.bytes[at..at + payload.len()].copy_from_slice(payload);
+        }
         chunk.lens[slot] = payload.len() as u16;
         chunk.fields[slot] = field.to_word();
         if seq == self.ack_point {
@@ -274,7 +286,11 @@ impl RecvBuffer {
         let (packets, bytes) = if full == 0 { (1, usize::from(chunk.lens[slot])) } else { (full, full * size) };
         let from = slot * size + self.read_offset;
         let copied = (bytes - self.read_offset).min(out.len());
-        out[..copied].copy_from_slice(&chunk.bytes[from..from + copied]);
+        if self.is_blank {
+            out[..copied].fill(0);
+        } else {
+            out[..copied].copy_from_slice(&chunk.bytes[from..from + copied]);
+        }
         let reached = self.read_offset + copied;
         if reached == bytes {
             self.read_seq = self.read_seq.plus(packets as u32);
@@ -294,8 +310,8 @@ impl RecvBuffer {
     /// Payload of a stored packet.
     pub(super) fn payload(&self, seq: SeqNo) -> Option<&[u8]> {
         let (chunk, slot) = self.slot(seq)?;
-        let at = slot * chunk.stride;
-        Some(&chunk.bytes[at..at + usize::from(chunk.lens[slot])])
+        let (bytes, at) = if self.is_blank { (&BLANK[..], 0) } else { (&chunk.bytes[..], slot * chunk.stride) };
+        Some(&bytes[at..at + usize::from(chunk.lens[slot])])
     }
 
     /// Message mode: everything before `seq` was delivered or is useless.
@@ -349,10 +365,11 @@ impl RecvBuffer {
         if chunk >= self.chunks.len() {
             self.chunks.resize_with(chunk + 1, || None);
         }
-        let (spare, size) = (&mut self.spare, self.stride);
-        let chunk = self.chunks[chunk].get_or_insert_with(|| spare.take().unwrap_or_else(|| Chunk::new(size)));
+        let (spare, size, is_blank) = (&mut self.spare, self.stride, self.is_blank);
+        let new = || spare.take().unwrap_or_else(|| Chunk::new(size, is_blank));
+        let chunk = self.chunks[chunk].get_or_insert_with(new);
         if length > chunk.stride {
-            chunk.widen(size);
+            chunk.widen(size, is_blank);
         }
         (chunk, slot)
     }
@@ -371,18 +388,19 @@ impl RecvBuffer {
 }
 
 impl Chunk {
-    fn new(stride: usize) -> Self {
+    fn new(stride: usize, is_blank: bool) -> Self {
+        let stored = if is_blank { 0 } else { stride };
         Self {
             stride,
-            bytes: vec![0; CHUNK_PACKETS as usize * stride].into_boxed_slice(),
+            bytes: vec![0; CHUNK_PACKETS as usize * stored].into_boxed_slice(),
             lens: [0; CHUNK_PACKETS as usize],
             fields: [0; CHUNK_PACKETS as usize],
         }
     }
 
     /// Makes room for larger payloads.
-    fn widen(&mut self, stride: usize) {
-        let mut wider = Self { lens: self.lens, fields: self.fields, ..Self::new(stride) };
+    fn widen(&mut self, stride: usize, is_blank: bool) {
+        let mut wider = Self { lens: self.lens, fields: self.fields, ..Self::new(stride, is_blank) };
         for (from, to) in self.bytes.chunks(self.stride.max(1)).zip(wider.bytes.chunks_mut(stride)) {
             to[..from.len()].copy_from_slice(from);
         }

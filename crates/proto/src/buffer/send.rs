@@ -35,6 +35,8 @@ impl SendBuffer {
         to self.store {
             /// Packets become `margin` bytes longer before they leave. It must be empty.
             pub(crate) fn set_margin(&mut self, margin: usize);
+            /// Stores no payload, but sends as many zeros. It must be empty.
+            pub(crate) fn leave_blank(&mut self);
             /// Packets that are written from now on have this size.
             pub(crate) fn set_payload_size(&mut self, size: usize);
             /// Oldest packet held. Equals [`end`](Self::end) if empty.
@@ -110,9 +112,19 @@ impl SendBuffer {
     }
 
     /// Adjacent packets from `seq` on, at most `max`, ending after one that is not full, each stamped with `now`.
-    /// `None` for a packet that is not held.
-    pub(crate) fn run(&mut self, seq: SeqNo, max: u32, now: Timestamp) -> Option<Run<'_>> {
-        let run = self.store.run(seq, max)?;
+    /// `None` for a packet that is not held. Those of a blank buffer are appended to `scratch`.
+    pub(crate) fn run<'a>(
+        &'a mut self,
+        seq: SeqNo,
+        max: u32,
+        now: Timestamp,
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<Run<'a>> {
+        let store = self.store.store_mut(seq);
+        if store.is_blank() {
+            return store.append_run((seq, max), scratch, |header| DataHeader::set_timestamp(header, now));
+        }
+        let run = store.run(seq, max)?;
         for packet in run.bytes.chunks_mut(run.segment_size) {
             DataHeader::set_timestamp(packet, now);
         }
@@ -131,7 +143,6 @@ impl SendBuffer {
     }
 
     /// The payload of a held packet.
-    #[cfg(test)]
     pub(crate) fn payload(&self, seq: SeqNo) -> Option<&[u8]> {
         self.store.payload(seq)
     }
@@ -164,7 +175,8 @@ mod tests {
         let mut buffer = buffer(5, 100);
         buffer.write_stream(&[1; 250], SeqNo::new(5));
         buffer.write_stream(&[2; 100], SeqNo::new(8));
-        let run = buffer.run(SeqNo::new(5), 10, Timestamp::new(9)).unwrap();
+        let mut scratch = Vec::new();
+        let run = buffer.run(SeqNo::new(5), 10, Timestamp::new(9), &mut scratch).unwrap();
         assert_eq!((run.packets, run.segment_size, run.bytes.len()), (3, 116, 2 * 116 + 66));
         assert_eq!(DataHeader::timestamp_of(&run.bytes[116..]), Timestamp::new(9));
     }
@@ -191,10 +203,33 @@ mod tests {
         let mut buffer = buffer(0, 100);
         let (range, message) = buffer.write_message(&[1; 250], true);
         assert_eq!((range.len(), message), (3, MsgNo::FIRST));
-        let run = buffer.run(SeqNo::new(0), 3, Timestamp::ZERO).unwrap();
+        let mut scratch = Vec::new();
+        let run = buffer.run(SeqNo::new(0), 3, Timestamp::ZERO, &mut scratch).unwrap();
         let fields: Vec<_> =
             run.bytes.chunks(116).map(|packet| DataHeader::decode(packet).unwrap().0.field.position).collect();
         assert_eq!(fields, [Position::First, Position::Middle, Position::Last]);
+    }
+
+    #[test]
+    fn a_blank_buffer_sends_as_if_zeros_had_been_written() {
+        let datagrams = |blank, byte| {
+            let mut buffer = buffer(5, 100);
+            if blank {
+                buffer.leave_blank();
+            }
+            buffer.write_stream(&[byte; 250], SeqNo::new(5));
+            buffer.write_stream(&[byte; 20], SeqNo::new(5));
+            let mut scratch = Vec::new();
+            let run = buffer.run(SeqNo::new(6), 10, Timestamp::new(9), &mut scratch).unwrap();
+            let sent = (run.packets, run.segment_size, run.bytes.to_vec());
+            (
+                sent,
+                buffer.stamped(SeqNo::new(7)),
+                buffer.payload(SeqNo::new(7)).map(<[u8]>::to_vec),
+                buffer.release(SeqNo::new(8)),
+            )
+        };
+        assert_eq!(datagrams(true, 1), datagrams(false, 0));
     }
 
     proptest! {
@@ -215,7 +250,8 @@ mod tests {
                 let mut at = buffer.first();
                 while at != buffer.end() {
                     held.extend_from_slice(buffer.payload(at).unwrap());
-                    let run = buffer.run(at, 10, Timestamp::ZERO).unwrap();
+                    let mut scratch = Vec::new();
+                    let run = buffer.run(at, 10, Timestamp::ZERO, &mut scratch).unwrap();
                     let packet = DataHeader::decode(&run.bytes[..run.segment_size.min(run.bytes.len())]).unwrap().0;
                     prop_assert_eq!(packet.seq, at);
                     at = at.next();

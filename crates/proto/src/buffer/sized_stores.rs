@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use delegate::delegate;
 use farhaul_units::{SeqNo, SeqRange};
 
-use super::packet_store::{PacketStore, Run};
+use super::packet_store::PacketStore;
 
 /// Most stores that still hold packets of earlier sizes. Beyond them the size stays until one is empty.
 const MOST_OLDER: usize = 8;
@@ -33,6 +33,11 @@ impl<const HEADER: usize> SizedStores<HEADER> {
         self.current.set_margin(margin);
     }
 
+    /// Stores no payload, but sends as many zeros. It must be empty.
+    pub(crate) fn leave_blank(&mut self) {
+        self.current.leave_blank();
+    }
+
     /// Packets that are written from now on have this size.
     pub(crate) fn set_payload_size(&mut self, size: usize) {
         self.wanted = size;
@@ -45,6 +50,9 @@ impl<const HEADER: usize> SizedStores<HEADER> {
         }
         let mut next = PacketStore::new(self.current.end(), self.wanted);
         next.set_margin(self.margin);
+        if self.current.is_blank() {
+            next.leave_blank();
+        }
         let before = std::mem::replace(&mut self.current, next);
         if before.packets() > 0 {
             self.older.push_back(before);
@@ -105,10 +113,10 @@ impl<const HEADER: usize> SizedStores<HEADER> {
 
     // ---- reading ----
 
-    /// Adjacent packets of one size. See [`PacketStore::run`].
-    pub(super) fn run(&mut self, seq: SeqNo, max: u32) -> Option<Run<'_>> {
+    /// The store of a packet.
+    pub(super) fn store_mut(&mut self, seq: SeqNo) -> &mut PacketStore<HEADER> {
         let older = self.older.iter_mut().find(|store| seq.is_before(store.end()));
-        older.unwrap_or(&mut self.current).run(seq, max)
+        older.unwrap_or(&mut self.current)
     }
 
     fn store(&self, seq: SeqNo) -> &PacketStore<HEADER> {
@@ -159,11 +167,11 @@ mod tests {
     fn trains_are_uniform() {
         let mut stores = three();
         let runs = [5, 7, 9].map(|first| {
-            let run = stores.run(seq(first), 10).unwrap();
+            let run = stores.store_mut(seq(first)).run(seq(first), 10).unwrap();
             (run.packets, run.segment_size, run.bytes.len())
         });
         assert_eq!(runs, [(2, 104, 158), (2, 604, 1_208), (1, 304, 304)]);
-        assert!(stores.run(seq(4), 1).is_none() && stores.run(seq(10), 1).is_none());
+        assert!([4, 10].iter().all(|&at| stores.store_mut(seq(at)).run(seq(at), 1).is_none()));
         assert_eq!([5, 6, 7, 9, 10].map(|at| stores.payload_size_at(seq(at))), [100, 100, 600, 300, 300]);
     }
 

@@ -19,6 +19,10 @@ pub struct Config {
     /// packet unless the newest one has room for all of it. Messages leave once even if their time to live has passed. Without
     /// this, packets are filled, and expired messages stay. Default false.
     pub sends_as_libudt: bool,
+    /// Stores no payload of plain connections: whatever is written, the peer gets as many zeros, and whatever arrives, as many
+    /// zeros are read. All else is as if the application had written zeros. For simulations, whose data nobody reads. Default
+    /// false.
+    pub blank_payload: bool,
     /// Number of the first acknowledgement of a connection. Default 1, as in libudt. For tests.
     pub initial_ack: AckNo,
     /// Number of the first message of a connection. Default 1, as in libudt. For tests.
@@ -32,6 +36,7 @@ impl Default for Config {
             withhold_packets: false,
             answers_as_libudt: false,
             sends_as_libudt: false,
+            blank_payload: false,
             initial_ack: AckNo::FIRST,
             initial_message: MsgNo::FIRST,
         }

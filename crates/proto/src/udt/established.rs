@@ -159,6 +159,10 @@ impl UdtConnection {
             counts: Totals::default(),
         };
         established.sender.set_protection_overhead(agreed.protection);
+        if config.udt.blank_payload && agreed.protection.data == 0 {
+            established.sender.leave_blank();
+            established.receiver.buffer.leave_blank();
+        }
         established.follow_packets();
         if established.congestion.controller.wants_deliveries() {
             established.sender.follow_deliveries(agreed.sends_receipts);

@@ -151,6 +151,11 @@ impl Sender {
         self.sizes.set_control_surplus(overhead.control_surplus as usize);
     }
 
+    /// Stores no payload, but sends as many zeros. Nothing may have been written yet.
+    pub(crate) fn leave_blank(&mut self) {
+        self.buffer.leave_blank();
+    }
+
     /// Sets the length of a burst.
     pub(crate) fn set_burst_time(&mut self, time: Duration) {
         self.pacer.set_burst_time(time);

@@ -229,7 +229,7 @@ impl<T: Streams> Application<T> for BulkReceiver {
 
 #[cfg(test)]
 mod tests {
-    use farhaul_netem::PathSpec;
+    use farhaul_netem::{LossSpec, PathSpec};
     use farhaul_proto::{Config, Endpoint, Entropy, Mode, udt};
     use farhaul_units::{Duration, Rate};
 
@@ -283,6 +283,34 @@ mod tests {
 
     fn slow_disk(ahead: Option<u64>) -> DiskSpec {
         DiskSpec { rate: Rate::from_megabits_per_second(80), block: 1_000_000, ahead }
+    }
+
+    #[test]
+    fn without_its_payload_a_connection_takes_less_memory_and_sends_the_same() {
+        let run = |blank_payload| {
+            let udt = udt::Config { blank_payload, ..udt::Config::default() };
+            let make = |seed| {
+                udt::endpoint(Config { udt: udt.clone(), ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
+            };
+            let mut graph = Graph::new(2);
+            let loss = Some(LossSpec::Bernoulli(0.001));
+            let rate = Some(Rate::from_megabits_per_second(100));
+            graph.duplex(0, 1, &PathSpec { rate, loss, delay: Duration::from_millis(5), ..PathSpec::default() });
+            let (flow, sender) = (graph.next_flow(), BulkSender::new(graph.address(1, 9), at(0)));
+            let mut listener = make(2);
+            listener.listen(Mode::Stream).expect("UDT has the mode");
+            graph.add(0, 9, flow, Box::new(TransportAgent::new(make(1), sender)));
+            graph.add(1, 9, flow, Box::new(TransportAgent::new(listener, BulkReceiver::new())));
+            let mut world = graph.start(1);
+            world.run_until(at(1_000));
+            let mut connections = Vec::new();
+            (0..2).for_each(|agent| world.agent(agent).sample(world.now(), &mut connections));
+            let memory: u64 = connections.iter().map(|(_, stats)| stats.memory).sum();
+            (world.trace_hash(), read(&world), memory)
+        };
+        let [(trace, bytes, memory), (same_trace, same_bytes, less)] = [false, true].map(run);
+        assert_eq!((same_trace, same_bytes), (trace, bytes));
+        assert!(bytes > 1_000_000 && less * 10 < memory, "{bytes} bytes, {memory} and {less} of memory");
     }
 
     #[test]

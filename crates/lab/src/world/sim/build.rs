@@ -280,7 +280,7 @@ fn hosts(
 ) -> (TransportAgent<Endpoint, BulkSender>, TransportAgent<Endpoint, BulkReceiver>) {
     let config = || Config { interface_rate: interface, ..config(flow, bulk) };
     let caller = bulk.protocol.endpoint(config(), entropy(seeds[0]));
-    let answers = udt::Config { answers_as_libudt: bulk.answers_as_libudt, ..udt::Config::default() };
+    let answers = udt::Config { answers_as_libudt: bulk.answers_as_libudt, ..config().udt };
     let mut listener = bulk.protocol.endpoint(Config { udt: answers, ..config() }, entropy(seeds[1]));
     listener.listen(Mode::Stream).expect("every protocol of the registry has streams");
     let numbering = bulk.protocol.entry().numbering;
@@ -301,6 +301,8 @@ fn config(flow: &FlowSpec, bulk: &Bulk) -> Config {
         controller: bulk.controller.clone().map_or(default.controller, controller_factory),
         max_flow_window: FLOW_WINDOW,
         reorder_tolerance: bulk.reorder_tolerance,
+        // Bulk senders send zeros, and nobody reads them.
+        udt: udt::Config { blank_payload: true, ..default.udt },
         ..default
     }
 }

@@ -45,14 +45,17 @@ impl PacketSizes {
         stamp: Timestamp,
         scratch: &'a mut Vec<u8>,
     ) -> Option<Run<'a>> {
-        let Some(most) = self.most else { return buffer.run(seq, packets, stamp) };
+        let Some(most) = self.most else { return buffer.run(seq, packets, stamp, scratch) };
         let full = buffer.payload_size_at(seq);
         let oversized = full > most;
-        let run = buffer.run(seq, if oversized { 1 } else { packets }, stamp)?;
-        self.surplus += f64::from(run.packets) * (self.scale(full) - 1.0);
-        if !oversized || run.bytes.len() <= HEADER_LEN + most {
+        if !oversized || buffer.payload(seq)?.len() <= most {
+            let run = buffer.run(seq, if oversized { 1 } else { packets }, stamp, scratch)?;
+            self.surplus += f64::from(run.packets) * (self.scale(full) - 1.0);
             return Some(run);
         }
+        let mut whole = Vec::new();
+        let run = buffer.run(seq, 1, stamp, &mut whole)?;
+        self.surplus += self.scale(full) - 1.0;
         let room = (most + HEADER_LEN).checked_sub(FRAGMENT_HEAD + self.control_surplus).filter(|room| *room > 0)?;
         cut(&run, room, scratch)
     }
