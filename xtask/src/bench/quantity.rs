@@ -45,6 +45,10 @@ pub(super) enum Quantity {
     Handshakes,
     /// Virtual seconds per real second.
     Speed,
+    /// Processor time per packet that leaves a simulated link, s.
+    HopTime,
+    /// Peak resident memory, bytes.
+    PeakMemory,
     /// Deviation of a delay, s.
     Lateness,
     /// Received rate as a share of the path's rate.
@@ -82,6 +86,8 @@ impl Quantity {
             Self::CpuShare => "cpu share",
             Self::Handshakes => "handshakes",
             Self::Speed => "speed",
+            Self::HopTime => "cpu a hop",
+            Self::PeakMemory => "memory",
             Self::Lateness => "lateness",
             Self::RateShare => "of the rate",
             Self::Deviation => "deviation",
@@ -98,8 +104,8 @@ impl Quantity {
             Self::SenderSwitches | Self::ReceiverSwitches => "1/GB",
             Self::FutexCalls | Self::SendCalls | Self::OpenCalls => "1/GB",
             Self::OwnLosses => "packets",
-            Self::SenderMemory | Self::ReceiverMemory | Self::Growth => "bytes",
-            Self::Completion | Self::Lateness | Self::CpuPerFile | Self::CpuTime => "s",
+            Self::SenderMemory | Self::ReceiverMemory | Self::PeakMemory | Self::Growth => "bytes",
+            Self::Completion | Self::Lateness | Self::CpuPerFile | Self::CpuTime | Self::HopTime => "s",
             Self::Retransmitted | Self::CpuShare | Self::RateShare | Self::OfCubic | Self::OfFixed => "share",
             Self::Deviation => "standard deviations",
             Self::Jain => "index",
@@ -117,12 +123,13 @@ impl Quantity {
             Self::SenderSwitches | Self::ReceiverSwitches => format!("{value:.0} per GB"),
             Self::FutexCalls | Self::SendCalls | Self::OpenCalls => format!("{value:.0} per GB"),
             Self::OwnLosses => format!("{value:.0} packets"),
-            Self::SenderMemory | Self::ReceiverMemory | Self::Growth => {
+            Self::SenderMemory | Self::ReceiverMemory | Self::PeakMemory | Self::Growth => {
                 format!("{:.1} MiB", value / f64::from(1 << 20))
             }
             Self::Completion | Self::CpuTime => format!("{value:.3} s"),
             Self::Retransmitted | Self::CpuShare | Self::RateShare => format!("{:.3} %", value * 1e2),
             Self::Lateness | Self::CpuPerFile => format!("{:.0} µs", value * 1e6),
+            Self::HopTime => format!("{:.2} µs", value * 1e6),
             Self::Deviation => format!("{value:.2} σ"),
             Self::Jain => format!("{value:.3}"),
             Self::OfCubic | Self::OfFixed => format!("{value:.2}"),

@@ -94,7 +94,7 @@ pub(super) const ROWS: &[Row] = &[
     fairness::ROW,
 ];
 
-/// Rows that take long: hours for the laws, ten minutes together for the price of a packet, a file and a start. They are measured
+/// Rows that take long: hours for the laws, minutes for the price of a packet, a file, a start and a simulated hop. They are measured
 /// only when `--only` names them, and `--case` chooses some of their cases.
 pub(super) const ON_REQUEST: &[Row] = &[
     price::OVER_PATH,
@@ -103,6 +103,7 @@ pub(super) const ON_REQUEST: &[Row] = &[
     price_copies::FILES,
     price_copies::OVER_SSH,
     own_losses::ROW,
+    simulator::FLOWS,
     law_sockets::ROW,
 ];
 

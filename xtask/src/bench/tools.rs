@@ -75,7 +75,7 @@ impl Tools {
             &["-p", "farhaul", "--example", "paced_raw"],
             &["-p", "farhaul-emu", "--example", "raw"],
             &["-p", "farhaul", "--example", "idle_connections", "--example", "sink", "--example", "initial_flood"],
-            &["-p", "farhaul-sim", "--example", "speed"],
+            &["-p", "farhaul-sim", "--example", "speed", "--example", "hops"],
         ];
         Self::build_programs(workspace, if peers { &all } else { &all[..2] }, "release")?;
         let needless = || Err("no chosen row needs it".to_owned());
