@@ -116,21 +116,24 @@ impl Scheduler {
     /// Moves the entry at `place` down to its position.
     fn sink(&mut self, mut place: usize) {
         let entry = self.heap[place];
-        while let Some((child, key)) = self.earliest_child(place) {
-            if key >= entry {
+        while let Some(child) = self.earliest_child(place) {
+            if self.heap[child] >= entry {
                 break;
             }
-            self.put(place, key);
+            self.put(place, self.heap[child]);
             place = child;
         }
         self.put(place, entry);
     }
 
-    fn earliest_child(&self, place: usize) -> Option<(usize, Key)> {
+    fn earliest_child(&self, place: usize) -> Option<usize> {
         let first = CHILDREN * place + 1;
-        let children = self.heap.get(first..self.heap.len().min(first + CHILDREN))?;
-        let (index, key) = children.iter().enumerate().min_by_key(|&(_, key)| key)?;
-        Some((first + index, *key))
+        let earlier = |one, other| if self.heap[other] < self.heap[one] { other } else { one };
+        if first + CHILDREN > self.heap.len() {
+            return (first..self.heap.len()).reduce(earlier);
+        }
+        // In pairs, so that the comparisons do not wait for one another.
+        Some(earlier(earlier(first, first + 1), earlier(first + 2, first + 3)))
     }
 
     fn put(&mut self, place: usize, entry: Key) {
