@@ -118,7 +118,9 @@ impl DataHeader {
     pub fn encode(&self, out: &mut [u8; HEADER_LEN]) {
         let Self { seq, field, timestamp, destination } = *self;
         let words = [seq.value(), field.to_word(), timestamp.value(), destination.value()];
-        out.copy_from_slice(words.map(u32::to_be_bytes).as_flattened());
+        for (out, word) in out.as_chunks_mut().0.iter_mut().zip(words) {
+            *out = word.to_be_bytes();
+        }
     }
 
     /// Sets the time stamp of an encoded packet, which may be encoded long before it leaves. Does nothing if `packet`

@@ -87,8 +87,8 @@ pub fn is_control(datagram: &[u8]) -> bool {
 /// The destination socket of `datagram`; `None` if it is too short or has an invalid id.
 #[inline]
 pub fn destination(datagram: &[u8]) -> Option<SocketId> {
-    let ([.., destination], _) = split(datagram).ok()?;
-    read_destination(destination).ok()
+    let head: &[u8; HEADER_LEN] = datagram.first_chunk()?;
+    read_destination(u32::from_be_bytes(*head.last_chunk()?)).ok()
 }
 
 /// The words of the header, and the rest.
@@ -102,7 +102,9 @@ pub(crate) fn split(datagram: &[u8]) -> Result<(Head, &[u8]), DecodeError> {
 #[inline]
 pub(crate) fn words_of(head: &[u8; HEADER_LEN]) -> Head {
     let (words, _) = head.as_chunks();
-    [words[0], words[1], words[2], words[3]].map(u32::from_be_bytes)
+    // Written out, because `map` of an array becomes a call with a loop.
+    let word = |place: usize| u32::from_be_bytes(words[place]);
+    [word(0), word(1), word(2), word(3)]
 }
 
 #[inline]
