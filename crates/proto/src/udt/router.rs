@@ -4,6 +4,7 @@
 //! anything is kept or answered, and UDT4's cookie then proves the address, as on a plain port. Protected packets never come here, and
 //! plain datagrams never reach the secure protocol. So neither kind of client turns a connection of the other kind into its own.
 
+use core::cell::Cell;
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
@@ -28,6 +29,8 @@ pub(crate) struct Router {
     /// The networks of callers; `None` for all.
     admitted: Option<Vec<Network>>,
     by_id: BTreeMap<u64, u32>,
+    /// The connection that was found last, which usually gets the next datagram too.
+    found: Cell<Option<(u64, u32)>>,
     /// Accepted connections by the caller's address and socket id, so that a repeated conclusion finds its connection.
     by_caller: BTreeMap<(SocketAddr, u32), u32>,
     /// Rendezvous in progress, by address.
@@ -38,7 +41,7 @@ impl Router {
     /// Without connections, for callers from these networks; `None` for all. `key` must be secret.
     pub(crate) fn new(key: [u8; 16], admitted: Option<Vec<Network>>) -> Self {
         let (by_id, by_caller, rendezvous) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { reception: Reception::new(key), admitted, by_id, by_caller, rendezvous }
+        Self { reception: Reception::new(key), admitted, by_id, found: Cell::new(None), by_caller, rendezvous }
     }
 
     /// Accepts a caller that has returned its cookie.
@@ -124,7 +127,14 @@ impl Demultiplexer for Router {
     }
 
     fn find(&self, _from: AddressPair, key: u64) -> Option<u32> {
-        self.by_id.get(&key).copied()
+        if let Some((found, slot)) = self.found.get()
+            && found == key
+        {
+            return Some(slot);
+        }
+        let slot = self.by_id.get(&key).copied()?;
+        self.found.set(Some((key, slot)));
+        Some(slot)
     }
 
     /// A datagram for socket id 0, from a caller or the peer of a rendezvous. Or one that is too short for an id.
@@ -195,6 +205,7 @@ impl Demultiplexer for Router {
 
     fn on_forgotten(&mut self, connection: &Connection) {
         self.by_id.remove(&connection.key());
+        self.found.set(None);
         if let Some(caller) = caller(connection) {
             self.by_caller.remove(&(connection.peer(), caller.value()));
         }
