@@ -37,6 +37,11 @@ const LATENESS_WEIGHT: u32 = 16;
 /// Cap of one burst's lateness there, because a pause of the application is not lateness.
 const MAX_LATENESS: Duration = Duration::from_millis(2);
 
+/// A short time in nanoseconds. Numbers of 128 bits become floating-point ones in a call.
+const fn in_nanos(time: Duration) -> f64 {
+    time.as_nanos() as u64 as f64
+}
+
 /// Catch-up speed of an absolute schedule that is late by `debt`, as a multiple of the rate.
 pub fn debt_pace(debt: Duration) -> f64 {
     DEBT_PACE + debt.min(LONGEST_DEBT).as_secs_f64() / DEBT_PER_PACE.as_secs_f64()
@@ -185,7 +190,7 @@ impl Pacer {
         if self.next_burst() > now {
             return 0;
         }
-        let credit = (now - self.due).as_nanos() as f64 / self.nanos();
+        let credit = in_nanos(now - self.due) / self.nanos();
         (1.0 + credit).min(self.room_at(now)).clamp(1.0, f64::from(MAX_BURST)) as u32
     }
 
@@ -241,11 +246,11 @@ impl Pacer {
     /// Packets that may leave at `now` by (2), regardless of (1).
     fn room_at(&self, now: Instant) -> f64 {
         let Some(pace) = self.pace_at(now) else { return f64::INFINITY };
-        let at_once = AT_ONCE.as_nanos() as f64 / self.nanos();
+        let at_once = in_nanos(AT_ONCE) / self.nanos();
         let at_once =
             if self.most_packets < MAX_BURST { at_once.min(f64::from(2 * self.most_packets)) } else { at_once };
-        let most = at_once + (self.lateness * 2).as_nanos() as f64 / self.nanos();
-        let grown = self.room + (now - self.left).as_nanos() as f64 * pace / self.nanos();
+        let most = at_once + in_nanos(self.lateness * 2) / self.nanos();
+        let grown = self.room + in_nanos(now - self.left) * pace / self.nanos();
         grown.min(most.max(f64::from(self.burst())))
     }
 
@@ -259,7 +264,7 @@ impl Pacer {
         if self.period.is_unpaced() {
             return MAX_BURST;
         }
-        let packets = self.burst_time.as_nanos() as f64 / self.nanos();
+        let packets = in_nanos(self.burst_time) / self.nanos();
         packets.max(f64::from(self.least_packets)).clamp(1.0, f64::from(self.most_packets)) as u32
     }
 }
