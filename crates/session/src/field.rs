@@ -73,10 +73,17 @@ impl<'a> Fields<'a> {
 
     /// A path: the number of its components, then length and bytes of each.
     pub(crate) fn path(&mut self) -> Result<RelPath, Malformed> {
+        self.path_beside(&RelPath::root())
+    }
+
+    /// A path that shares the memory of equal components with another one.
+    pub(crate) fn path_beside(&mut self, other: &RelPath) -> Result<RelPath, Malformed> {
         let mut path = RelPath::root();
-        for _ in 0..self.u16()? {
+        for index in 0..self.u16()? {
             let length = usize::from(self.u8()?);
-            path.push(Component::new(self.bytes(length)?)?)?;
+            let name = self.bytes(length)?;
+            let shared = other.components().get(usize::from(index)).filter(|its| its.as_bytes() == name);
+            path.push(shared.map_or_else(|| Component::new(name), |its| Ok(its.clone()))?)?;
         }
         Ok(path)
     }

@@ -120,7 +120,13 @@ impl Entry {
         }
     }
 
+    #[cfg(test)]
     pub(crate) fn decode(body: &[u8]) -> Result<Self, Malformed> {
+        Self::decode_beside(body, &RelPath::root())
+    }
+
+    /// Decodes an entry whose path shares the memory of equal components with another one.
+    pub(crate) fn decode_beside(body: &[u8], other: &RelPath) -> Result<Self, Malformed> {
         let mut fields = Fields::new(body);
         let kinds = [EntryKind::File, EntryKind::Directory, EntryKind::Symlink, EntryKind::HardLink];
         let kind = numbered(&kinds, fields.u8()?, "kind of entry")?;
@@ -130,7 +136,7 @@ impl Entry {
             return Err(Malformed::Value("size of an entry without content"));
         }
         let mtime = Mtime::decode(&mut fields)?;
-        let path = fields.path()?;
+        let path = fields.path_beside(other)?;
         let properties = if fields.end().is_err() { Some(Box::new(Properties::decode(&mut fields)?)) } else { None };
         fields.end()?;
         if path.is_root() {

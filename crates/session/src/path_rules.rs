@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 #[cfg(test)]
 mod tests;
@@ -41,8 +42,10 @@ pub enum PathError {
 }
 
 /// One name inside a directory: 1 to 255 bytes, not necessarily UTF-8, without `/` and NUL, neither `.` nor `..`.
+///
+/// Clones share the bytes. The name of a directory is in the path of each of its entries.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Component(Box<[u8]>);
+pub struct Component(Arc<[u8]>);
 
 impl Component {
     /// Checks a name.
@@ -131,7 +134,10 @@ impl RelPath {
     /// # Errors
     /// The path would be too long or too deep.
     pub fn join(&self, name: Component) -> Result<Self, PathError> {
-        let mut longer = self.clone();
+        // With room for the name, and for no more.
+        let mut components = Vec::with_capacity(self.components.len() + 1);
+        components.extend_from_slice(&self.components);
+        let mut longer = Self { components, length: self.length };
         longer.push(name)?;
         Ok(longer)
     }
@@ -171,9 +177,9 @@ impl RelPath {
         bytes
     }
 
-    /// Bytes of memory that it takes, roughly: each name is an allocation of at least 32 bytes.
+    /// Bytes of memory that it takes at most, roughly: each name is an allocation of at least 32 bytes, which other paths may share.
     pub fn weight(&self) -> usize {
-        self.components.iter().map(|name| size_of::<Component>() + 32.max(name.0.len() + 8)).sum()
+        self.components.iter().map(|name| size_of::<Component>() + 32.max(name.0.len() + 24)).sum()
     }
 
     /// Encodes the number of components, then length and bytes of each.

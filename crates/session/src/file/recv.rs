@@ -86,7 +86,9 @@ struct RecvState {
     dry_run: bool,
     out: Outbox,
     events: VecDeque<FileEvent>,
-    /// Directories of the entry announced last.
+    /// The entry announced last. The next one is mostly in the same directory.
+    last: Option<Arc<Entry>>,
+    /// Directories of that entry.
     open: OpenDirectories<EntryId>,
     directories: Directories,
     /// Files announced whose content has not arrived as a whole.

@@ -14,12 +14,16 @@ use crate::frame_kind::FrameKind;
 use crate::framing::decode_whole;
 use crate::handshake::Accept;
 use crate::manifest::{Entry, EntryId, EntryKind, ShownPath};
+use crate::path_rules::RelPath;
 use crate::refusal::received_abort;
 use crate::sender_request::Unable;
 use crate::store::{Store, Verdict};
 
 /// Most claimed ranges of chunks in one answer. Further chunks are sent.
 const MAX_CLAIMS: usize = 500;
+
+/// Before the first entry, there is no path.
+static ROOT: RelPath = RelPath::root();
 
 /// Mode bits without set-user-id, set-group-id and sticky.
 const PERMISSIONS: u32 = 0o777;
@@ -71,7 +75,8 @@ impl RecvState {
     }
 
     fn on_entry<S: Store + ?Sized>(&mut self, store: &mut S, body: &[u8]) -> Result<(), SessionError> {
-        let mut entry = Entry::decode(body).map_err(|reason| reason.in_frame(FrameKind::Entry))?;
+        let other = self.last.as_ref().map_or(&ROOT, |last| &last.path);
+        let mut entry = Entry::decode_beside(body, other).map_err(|reason| reason.in_frame(FrameKind::Entry))?;
         self.drop_unkept(&mut entry);
         if self.requested.as_mut().is_some_and(|requested| !requested.allows(&entry)) {
             return Err(Violation::NotRequested(entry.path.to_string()).into());
@@ -85,6 +90,7 @@ impl RecvState {
         let id = EntryId(self.entries);
         self.entries += 1;
         let entry = Arc::new(entry);
+        self.last = Some(Arc::clone(&entry));
         let parent = self.open.innermost().copied();
         self.directories.expect(parent, &entry);
         if !self.directories.stands(parent) {
