@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use farhaul_session::{
     Chunk, Component, Entry, EntryId, EntryKind, FailCode, Failure, Kept, Listed, Mtime, NameList, Next, PathError,
-    Properties, RelPath, Rules, Shard, ShownPath, Source, Stamp,
+    PendingEntries, Properties, RelPath, Rules, Shard, ShownPath, Source, Stamp,
 };
 use rustix::fs::{FileType, Stat};
 
@@ -19,8 +20,11 @@ use super::filters::Filters;
 use super::properties::{Reader, mode_of};
 use super::requested_entry::{RequestedEntry, names_to_send};
 use super::selection::{Selection, Wording};
-use super::source_file::{SourceFile, is_sparse, size};
+use super::source_file::{FileState, SourceFile, is_sparse, size};
 use super::target::words;
+
+/// Pause between looks at the kernel's clock.
+const LOOK: Duration = Duration::from_micros(500);
 
 /// Files and directories to send, walked depth first in ascending order of names.
 ///
@@ -50,7 +54,7 @@ pub struct DiskSource {
     /// The requested directory being walked.
     tree: Option<Tree>,
     /// Files announced whose last answer is missing.
-    places: BTreeMap<EntryId, FilePlace>,
+    places: PendingEntries<FilePlace>,
     /// The directory of the file opened last.
     parent: Option<(ParentPlace, Arc<Directory>)>,
     /// Files with several names, by device and inode, as far as the walk met them. `None` for those of other parts.
@@ -64,7 +68,7 @@ struct FilePlace {
     parent: ParentPlace,
     name: Component,
     /// The state in which the walk met it, if it is [small](SourceFile::is_small). The first attempt to read it goes without a look.
-    listed: Option<Box<Stat>>,
+    listed: Option<FileState>,
 }
 
 /// The place of a directory with files: that of a requested entry, or one below it.
@@ -178,7 +182,7 @@ impl DiskSource {
             refused,
             requested,
             tree: None,
-            places: BTreeMap::new(),
+            places: PendingEntries::default(),
             parent: None,
             first_names: BTreeMap::new(),
             open: None,
@@ -206,7 +210,7 @@ impl DiskSource {
     pub fn leave_out_younger_directories(&mut self) {
         self.leaves_out_younger = self.recursive;
         while self.recursive && stamp_now() <= self.began {
-            std::thread::yield_now();
+            std::thread::park_timeout(LOOK);
         }
     }
 
@@ -222,12 +226,13 @@ impl DiskSource {
         Some(Step { parent, place: ParentPlace { requested: entry, below: None }, name, path })
     }
 
+    /// The entry at a path, which it takes. `None` if it takes no part in the copy.
     fn enter(
         &mut self,
         id: EntryId,
         parent: Arc<Directory>,
         (place, name): (ParentPlace, Component),
-        path: &RelPath,
+        path: &mut RelPath,
     ) -> Result<Option<Entry>, Failure> {
         let stat = parent.stat(&name).map_err(|error| failure("read", error))?;
         if self.filters.leave_out(path, kind(&stat) == FileType::Directory) {
@@ -267,7 +272,7 @@ impl DiskSource {
                 if is_sparse(&stat) {
                     properties.get_or_insert_default().is_sparse = true;
                 }
-                let listed = SourceFile::is_small(&stat).then(|| Box::new(stat));
+                let listed = SourceFile::is_small(&stat).then(|| FileState::of(&stat));
                 self.places.insert(id, FilePlace { parent: place, name, listed });
                 Ok(Some(self.entry(path, EntryKind::File, size(&stat), &stat, properties)))
             }
@@ -296,8 +301,16 @@ impl DiskSource {
         self.by_names.as_mut()?.next_lacking(self.shard)
     }
 
-    fn entry(&self, path: &RelPath, kind: EntryKind, size: u64, stat: &Stat, properties: Option<Properties>) -> Entry {
-        let entry = Entry::new(path.clone(), kind, size, mode_of(stat, self.keep), mtime(stat));
+    /// An entry, which takes the path.
+    fn entry(
+        &self,
+        path: &mut RelPath,
+        kind: EntryKind,
+        size: u64,
+        stat: &Stat,
+        properties: Option<Properties>,
+    ) -> Entry {
+        let entry = Entry::new(std::mem::take(path), kind, size, mode_of(stat, self.keep), mtime(stat));
         Entry { properties: properties.map(Box::new), ..entry }
     }
 
@@ -403,13 +416,13 @@ impl Source for DiskSource {
         }
         loop {
             let Some(Step { parent, place, name, path }) = self.next_step() else { return Next::End };
-            let path = match path {
+            let mut path = match path {
                 Ok(path) => path,
                 Err((shown, error)) => {
                     return Next::Skipped(shown, Failure::new(FailCode::NameRefused, error.to_string()));
                 }
             };
-            match parent.and_then(|parent| self.enter(id, parent, (place, name), &path)) {
+            match parent.and_then(|parent| self.enter(id, parent, (place, name), &mut path)) {
                 Ok(Some(entry)) => return Next::Entry(entry),
                 // It takes no part.
                 Ok(None) => {}
@@ -437,11 +450,11 @@ impl Source for DiskSource {
     }
 
     fn open(&mut self, id: EntryId) -> Result<Stamp, Failure> {
-        let place = self.places.get_mut(&id).ok_or_else(|| Failure::new(FailCode::Io, "it is not announced"))?;
+        let place = self.places.get_mut(id).ok_or_else(|| Failure::new(FailCode::Io, "it is not announced"))?;
         let (place, name, listed) = (place.parent.clone(), place.name.clone(), place.listed.take());
         let parent = self.parent(&place)?;
         let file = match listed {
-            Some(before) => SourceFile::open_listed(&parent, &name, *before)?,
+            Some(before) => SourceFile::open_listed(&parent, &name, before)?,
             None => SourceFile::open(&parent, &name)?,
         };
         let stamp = file.stamp();
@@ -465,6 +478,6 @@ impl Source for DiskSource {
     }
 
     fn forget(&mut self, id: EntryId) {
-        self.places.remove(&id);
+        self.places.remove(id);
     }
 }

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::IoSliceMut;
 use std::ops::Range;
 
-use farhaul_session::{Chunk, Component, Entry, FailCode, Failure, Stamp};
+use farhaul_session::{Chunk, Component, Entry, FailCode, Failure, Mtime, Stamp};
 use rustix::fs::{FileType, SeekFrom, Stat, seek};
 use rustix::io::Errno;
 
-use super::directory::{Directory, is_same, kind, mtime};
+use super::directory::{Directory, kind, mtime};
 use super::failure::failure;
 use super::small_file::SmallFile;
 
@@ -17,7 +17,7 @@ use super::small_file::SmallFile;
 pub(super) struct SourceFile {
     file: File,
     /// Its state when it was opened, or shortly before.
-    before: Stat,
+    before: FileState,
     /// Whether the open file is known to be the one of that state.
     is_known: bool,
     /// Whether its end is at the reported size.
@@ -30,6 +30,30 @@ pub(super) struct SourceFile {
     goes_on: Option<bool>,
 }
 
+/// The state of a file: what tells it from other files and from its own later states. Many files wait for their turn with theirs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileState {
+    /// Device and inode.
+    identity: (u64, u64),
+    links: u32,
+    size: u64,
+    mtime: Mtime,
+    /// The time of its last change. Programs can set the time of modification, but not this one.
+    ctime: Mtime,
+}
+
+impl FileState {
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self {
+            identity: (stat.st_dev, stat.st_ino),
+            links: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
+            size: size(stat),
+            mtime: mtime(stat),
+            ctime: Mtime { seconds: stat.st_ctime, nanos: u32::try_from(stat.st_ctime_nsec).unwrap_or(0) },
+        }
+    }
+}
+
 /// Size from which the kernel is told to read ahead. For smaller files, the advice costs more than it gains.
 const READ_AHEAD_FROM: u64 = 1 << 20;
 /// Bytes of a block of `st_blocks` (stat(2)).
@@ -38,7 +62,7 @@ const BLOCK: u64 = 512;
 impl SourceFile {
     /// Opens a small file that was listed just now in the state `before`. Whether it is that file is seen when it is
     /// [checked again](Self::recheck), so it costs one look less. A change before its content is read costs one more attempt.
-    pub(super) fn open_listed(parent: &Directory, name: &Component, before: Stat) -> Result<Self, Failure> {
+    pub(super) fn open_listed(parent: &Directory, name: &Component, before: FileState) -> Result<Self, Failure> {
         let file = parent.open_file(name).map_err(|error| failure("open", error))?;
         Ok(Self { file, before, is_known: false, has_size: true, read: 0, data: 0..u64::MAX, goes_on: None })
     }
@@ -63,13 +87,14 @@ impl SourceFile {
         }
         let has_size = ends_at_its_size(&file, &before).map_err(|error| failure("read", error))?;
         let data = if has_size && is_sparse(&before) { 0..0 } else { 0..u64::MAX };
+        let before = FileState::of(&before);
         Ok(Self { file, before, is_known: true, has_size, read: 0, data, goes_on: None })
     }
 
     /// Its size and time when it was opened.
     pub(super) fn stamp(&self) -> Stamp {
-        let size = if self.has_size { size(&self.before) } else { Entry::UNKNOWN_SIZE };
-        Stamp { size, mtime: mtime(&self.before) }
+        let size = if self.has_size { self.before.size } else { Entry::UNKNOWN_SIZE };
+        Stamp { size, mtime: self.before.mtime }
     }
 
     pub(super) fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
@@ -81,7 +106,7 @@ impl SourceFile {
         }
         let most = usize::try_from(self.data.end - offset).unwrap_or(usize::MAX).min(out.len());
         let out = &mut out[..most];
-        let len = match self.has_size && most > 0 && offset + most as u64 == size(&self.before) {
+        let len = match self.has_size && most > 0 && offset + most as u64 == self.before.size {
             true => self.read_last(offset, out),
             false => read_at(&self.file, offset, out),
         };
@@ -92,7 +117,8 @@ impl SourceFile {
 
     /// Why it cannot be read. What was opened may be no file.
     fn unread(&self, error: Errno) -> Failure {
-        let is_listed = || rustix::fs::fstat(&self.file).is_ok_and(|stat| is_same(&stat, &self.before));
+        let is_listed =
+            || rustix::fs::fstat(&self.file).is_ok_and(|stat| FileState::of(&stat).identity == self.before.identity);
         match self.is_known || is_listed() {
             true => failure("read", error),
             false => Failure::new(FailCode::SourceChanged, "it was replaced just now"),
@@ -114,7 +140,7 @@ impl SourceFile {
 
     /// The length of the hole at `offset`. Learns where data is. `None` within data, and where the system does not tell.
     fn hole_at(&mut self, offset: u64) -> Option<u64> {
-        let end = size(&self.before);
+        let end = self.before.size;
         if offset >= end {
             self.data = offset..u64::MAX;
             return None;
@@ -142,24 +168,23 @@ impl SourceFile {
             true => parent.stat(name),
             false => rustix::fs::fstat(&self.file),
         };
-        let Some(stat) = stat.ok().filter(|stat| is_same(stat, &self.before)) else {
+        let now = stat.ok().map(|stat| FileState::of(&stat));
+        let Some(now) = now.filter(|now| now.identity == self.before.identity) else {
             return Err(Failure::new(FailCode::SourceChanged, "it was replaced or removed"));
         };
-        // Programs can set the time of modification, but not the time of change.
-        let change = |stat: &Stat| (stat.st_ctime, stat.st_ctime_nsec, stat.st_nlink);
-        if change(&stat) != change(&self.before) {
+        if (now.ctime, now.links) != (self.before.ctime, self.before.links) {
             let message = "its content, size, permissions or number of links changed";
             return Err(Failure::new(FailCode::SourceChanged, message));
         }
-        if size(&stat) != size(&self.before) {
+        if now.size != self.before.size {
             return Err(Failure::new(FailCode::SourceChanged, "its size changed"));
         }
-        let end = if self.has_size { size(&self.before) } else { self.read };
+        let end = if self.has_size { self.before.size } else { self.read };
         let goes_on = self.goes_on.map_or_else(|| goes_on_at(&self.file, end), Ok);
         if goes_on.map_err(|error| failure("read", error))? {
             return Err(Failure::new(FailCode::SourceChanged, "it grew"));
         }
-        Ok(Stamp { size: end, mtime: mtime(&stat) })
+        Ok(Stamp { size: end, mtime: now.mtime })
     }
 }
 

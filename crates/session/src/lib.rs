@@ -60,6 +60,7 @@
 //! | `rules` | what a copy keeps, skips and removes |
 //! | `name_list` | the names that a copy is restricted to |
 //! | `pattern` | names with `*`, `?` and `[…]` |
+//! | `pending_entries` | values of entries that wait |
 //! | `course` | the phase or end of a session |
 //! | `error`, `failure`, `wire_codes` | errors of a session, and of one file, and their codes |
 #![forbid(unsafe_code)]
@@ -84,6 +85,7 @@ mod name_list;
 mod outbox;
 mod path_rules;
 mod pattern;
+mod pending_entries;
 mod refusal;
 mod request;
 mod rules;
@@ -113,6 +115,7 @@ pub use manifest::{Attribute, Entry, EntryId, EntryKind, MAX_ATTRIBUTES, Mtime, 
 pub use name_list::{ListTooLong, Listed, MAX_LISTED_BYTES, MAX_LISTED_NAMES, NameList, NameListBuilder};
 pub use path_rules::{Component, MAX_DEPTH, MAX_NAME, MAX_PATH, PathError, RelPath, escape, own_name};
 pub use pattern::Pattern;
+pub use pending_entries::PendingEntries;
 pub use refusal::{MAX_REFUSAL, refusal, refusal_in, refusal_of};
 pub use request::flows::{Bonding, Join, MAX_FLOWS, Token};
 pub use request::measurement::{BenchSpec, Direction, Stop};

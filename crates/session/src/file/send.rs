@@ -6,7 +6,7 @@ mod content;
 mod entries;
 mod plan;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::{FileEvent, MAX_EVENTS, Progress, Totals, Unanswered};
@@ -19,6 +19,7 @@ use crate::handshake::{Accept, INITIAL_CREDIT, Open};
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, OpenDirectories};
 use crate::name_list::{NameList, NameListBuilder};
+use crate::pending_entries::PendingEntries;
 use crate::refusal::put_abort;
 use crate::request::flows::Bonding;
 use crate::request::{Push, Request};
@@ -70,7 +71,7 @@ struct SendState {
     events: VecDeque<FileEvent>,
     open: OpenDirectories<EntryId>,
     /// Entries without their last answer.
-    pending: BTreeMap<EntryId, Pending>,
+    pending: PendingEntries<Pending>,
     /// Those among them that are no open directories.
     waiting: Unanswered,
     /// Files among them whose content the receiver may still ask for.
@@ -156,7 +157,8 @@ struct Pending {
 #[derive(Debug)]
 enum Stage {
     Announced,
-    Wanted(Plan),
+    /// In a box, because many files wait, and few of them have more than one chunk.
+    Wanted(Box<Plan>),
     Sending,
     /// With this digest.
     Sent(Digest),
@@ -321,7 +323,7 @@ impl SendState {
 
     /// An entry has its last answer, or needs none any more.
     fn take_pending(&mut self, id: EntryId) -> Option<Pending> {
-        let pending = self.pending.remove(&id)?;
+        let pending = self.pending.remove(id)?;
         self.claimed.remove(&id);
         if let Some(weight) = pending.weight {
             self.waiting.remove(weight);

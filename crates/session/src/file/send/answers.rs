@@ -77,8 +77,7 @@ impl SendState {
         if self.given_up.remove(&id) {
             return Ok(None);
         }
-        let pending =
-            self.pending.get_mut(&id).filter(|pending| !pending.is_answered).ok_or(Violation::UnknownEntry)?;
+        let pending = self.pending.get_mut(id).filter(|pending| !pending.is_answered).ok_or(Violation::UnknownEntry)?;
         self.undecided -= u64::from(pending.is_undecided());
         pending.is_answered = true;
         Ok(Some(pending))
@@ -106,11 +105,11 @@ impl SendState {
             }
             self.claimed.insert(id);
         }
-        let Some(pending) = self.pending.get_mut(&id) else { return Ok(()) };
+        let Some(pending) = self.pending.get_mut(id) else { return Ok(()) };
         pending.change = change;
         match pending.stage {
             Stage::Announced => {
-                let mut plan = Plan::unanswered(&pending.entry);
+                let mut plan = Box::new(Plan::unanswered(&pending.entry));
                 plan.want(&claimed);
                 pending.stage = Stage::Wanted(plan);
                 self.wanted.push_back(id);
@@ -155,7 +154,7 @@ impl SendState {
                 Err(Violation::UnknownEntry)
             };
         }
-        match self.pending.get_mut(&id).map(|pending| &mut pending.stage) {
+        match self.pending.get_mut(id).map(|pending| &mut pending.stage) {
             // It comes before the file's turn.
             Some(Stage::Wanted(plan)) => plan.resolve(index, digest, most).then_some(()).ok_or(Violation::UnknownEntry),
             // The file failed meanwhile, or was sent in another attempt.
@@ -173,7 +172,7 @@ impl SendState {
             }
             Ok((id, chunks))
         })?;
-        let Some(pending) = self.pending.get_mut(&id).filter(|pending| matches!(pending.stage, Stage::Sent(_))) else {
+        let Some(pending) = self.pending.get_mut(id).filter(|pending| matches!(pending.stage, Stage::Sent(_))) else {
             return Err(Violation::UnknownEntry);
         };
         pending.repairs += 1;
@@ -196,7 +195,7 @@ impl SendState {
             Ok((entry_id(fields)?, Digest::from_bytes(fields.array()?)))
         })?;
         let Some(Pending { entry, stage: Stage::Sent(sent), change, has_sent, is_answered: true, .. }) =
-            self.pending.get(&id)
+            self.pending.get(id)
         else {
             return Err(Violation::UnknownEntry);
         };
@@ -214,7 +213,7 @@ impl SendState {
     fn on_made(&mut self, body: &[u8]) -> Result<(), Violation> {
         let (id, change) =
             decode_whole(FrameKind::Made, body, |fields| Ok((entry_id(fields)?, Change::decode(fields)?)))?;
-        let Some(Pending { entry, .. }) = self.pending.get(&id) else { return Err(Violation::UnknownEntry) };
+        let Some(Pending { entry, .. }) = self.pending.get(id) else { return Err(Violation::UnknownEntry) };
         match entry.kind {
             EntryKind::File => return Err(Violation::UnknownEntry),
             EntryKind::Directory => self.totals.directories += 1,
@@ -253,7 +252,7 @@ impl SendState {
         self.is_heard = true;
         self.unrequested.clear();
         self.given_up.remove(&id);
-        let Some(pending) = self.pending.get(&id) else { return Ok(()) };
+        let Some(pending) = self.pending.get(id) else { return Ok(()) };
         self.undecided -= u64::from(pending.is_undecided());
         let path = ShownPath::from(&pending.entry.path);
         self.drop_pending(id);

@@ -67,7 +67,7 @@ impl SendState {
         match current.plan.step() {
             Step::Send(_) if self.compares_only => self.end_different(source),
             Step::Send(index) => {
-                if let Some(pending) = self.pending.get_mut(&current.id) {
+                if let Some(pending) = self.pending.get_mut(current.id) {
                     pending.has_sent = true;
                 }
                 current.in_chunk = true;
@@ -92,12 +92,12 @@ impl SendState {
             return self.begin_repair(source, id, chunks);
         }
         while let Some(id) = self.wanted.pop_front() {
-            if self.pending.get(&id).is_some_and(|pending| matches!(pending.stage, Stage::Wanted(_))) {
+            if self.pending.get(id).is_some_and(|pending| matches!(pending.stage, Stage::Wanted(_))) {
                 return self.begin_content(source, id);
             }
         }
         let Some(&id) = self.unrequested.front() else { return false };
-        let size = self.pending.get(&id).map_or(0, |pending| pending.entry.size);
+        let size = self.pending.get(id).map_or(0, |pending| pending.entry.size);
         let bytes = if size == Entry::UNKNOWN_SIZE { 0 } else { size.min(CHUNK_LEN) };
         if self.sent + bytes > INITIAL_CREDIT {
             return false;
@@ -107,7 +107,7 @@ impl SendState {
     }
 
     fn begin_content<S: Source + ?Sized>(&mut self, source: &mut S, id: EntryId) -> bool {
-        let Some(pending) = self.pending.get_mut(&id) else { return true };
+        let Some(pending) = self.pending.get_mut(id) else { return true };
         match source.open(id) {
             Ok(stamp) => {
                 let entry = stamped(&pending.entry, stamp);
@@ -115,9 +115,9 @@ impl SendState {
                 let plan = match std::mem::replace(&mut pending.stage, Stage::Sending) {
                     Stage::Wanted(mut plan) if entry.has_size() => {
                         plan.resize(entry.size);
-                        plan
+                        *plan
                     }
-                    Stage::Wanted(plan) => plan,
+                    Stage::Wanted(plan) => *plan,
                     _ => Plan::unanswered(&entry),
                 };
                 self.events.push_back(FileEvent::Started(Arc::clone(&entry)));
@@ -129,7 +129,7 @@ impl SendState {
     }
 
     fn begin_repair<S: Source + ?Sized>(&mut self, source: &mut S, id: EntryId, chunks: Vec<u64>) -> bool {
-        let Some(Pending { entry, stage: Stage::Sent(digest), .. }) = self.pending.get(&id) else { return true };
+        let Some(Pending { entry, stage: Stage::Sent(digest), .. }) = self.pending.get(id) else { return true };
         let (entry, digest) = (Arc::clone(entry), *digest);
         match source.open(id) {
             Ok(stamp) if stamp == entry.stamp() => self.start(id, entry, Plan::only(chunks), (0, Some(digest))),
@@ -191,7 +191,7 @@ impl SendState {
                 let entry = Arc::new(Entry { size: offset, ..Entry::clone(&current.entry) });
                 current.entry = Arc::clone(&entry);
                 let is_empty = current.hasher.is_empty();
-                if let Some(pending) = self.pending.get_mut(&current.id) {
+                if let Some(pending) = self.pending.get_mut(current.id) {
                     pending.entry = entry;
                 }
                 if is_empty {
@@ -305,7 +305,7 @@ impl SendState {
             Ok(stamp) if stamp.size != Entry::UNKNOWN_SIZE => {
                 let (before, digests) = (current.size(), std::mem::take(&mut current.digests));
                 let entry = stamped(&current.entry, stamp);
-                if let Some(pending) = self.pending.get_mut(&id) {
+                if let Some(pending) = self.pending.get_mut(id) {
                     pending.entry = Arc::clone(&entry);
                 }
                 let plan = Plan::of_changed(stamp.size, before, &digests);
@@ -327,7 +327,7 @@ impl SendState {
         match outcome {
             Ok(digest) => {
                 self.out.put(|out| put_frame(out, FrameKind::Digest, |out| out.extend_from_slice(digest.as_bytes())));
-                if let Some(pending) = self.pending.get_mut(&id) {
+                if let Some(pending) = self.pending.get_mut(id) {
                     self.undecided -= u64::from(pending.is_undecided());
                     pending.stage = Stage::Sent(digest);
                 }

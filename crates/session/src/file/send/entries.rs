@@ -112,7 +112,7 @@ impl SendState {
 
     fn begin(&mut self, id: EntryId, entry: Entry, depth: usize) {
         while let Some(closed) = self.open.close_to(depth) {
-            if let Some(pending) = self.pending.get_mut(&closed) {
+            if let Some(pending) = self.pending.get_mut(closed) {
                 let weight = *pending.weight.insert(pending.entry.weight());
                 self.waiting.add(weight);
             }

@@ -211,7 +211,9 @@ impl FileLog {
                 }
             }
             FileEvent::Kept(entry, change) => {
-                self.finished(&entry.path.to_bytes());
+                if self.current.is_some() {
+                    self.finished(&entry.path.to_bytes());
+                }
                 self.events.send(&Event::Kept(entry, None, *change));
             }
             FileEvent::Made(entry, change) => self.events.send(&Event::Made(entry, *change)),
