@@ -38,6 +38,8 @@ pub(super) struct Claimed {
     listed: Vec<u64>,
     looks: usize,
     case: Case,
+    /// The copy has made an entry in the directory.
+    has_made: bool,
     /// An entry was not remembered that should have been.
     is_full: bool,
 }
@@ -64,6 +66,7 @@ impl Claims {
         inode: impl FnOnce() -> Result<u64, Errno>,
     ) -> Result<(), Errno> {
         let mut claimed = self.lock();
+        claimed.has_made = true;
         if !claimed.tells_apart(name) {
             let inode = inode()?;
             claimed.learn(directory, temporary, inode);
@@ -83,6 +86,7 @@ impl Claims {
         (inode, is_new): (u64, bool),
     ) -> Result<(), Failure> {
         let mut claimed = self.lock();
+        claimed.has_made |= is_new;
         claimed.learn(directory, name, inode);
         // The number of a new one may have been that of an entry that is gone.
         if !is_new {
@@ -90,6 +94,11 @@ impl Claims {
         }
         claimed.remember(name, inode);
         Ok(())
+    }
+
+    /// Whether this copy may have made an entry in the directory.
+    pub(super) fn has_made(&self) -> bool {
+        self.lock().has_made
     }
 
     /// The claims. Nobody else gives names in this directory meanwhile.
@@ -104,9 +113,9 @@ impl Claimed {
         if self.inodes.is_empty() {
             return Ok(());
         }
-        let own = hash(name.as_bytes());
+        let (own, folded) = hashes(name);
         let is_other = |other: &&u64| **other != own;
-        let by_name = || self.names.get(&hash(&folded(name)));
+        let by_name = || self.names.get(&folded);
         match self.inodes.get(&inode).filter(is_other).or_else(|| by_name().filter(is_other)).copied() {
             None if self.is_full => Err(Failure::new(
                 FailCode::NameRefused,
@@ -125,6 +134,7 @@ impl Claimed {
 
     /// Claims an entry that a link has made or taken.
     pub(super) fn claim_link(&mut self, directory: &Directory, name: &Component) {
+        self.has_made = true;
         // An entry that is gone already needs no claim.
         if (self.case != Case::Matters || has_other_forms(name))
             && let Ok(stat) = directory.stat(name)
@@ -162,7 +172,7 @@ impl Claimed {
 
     /// Finds out whether case matters in the directory, where `known` leads to this entry.
     fn learn(&mut self, directory: &Directory, known: &Component, inode: u64) {
-        if self.case != Case::Unknown {
+        if self.case != Case::Unknown || !known.as_bytes().iter().any(u8::is_ascii_alphabetic) {
             return;
         }
         let other: Vec<u8> = known.as_bytes().iter().map(|&byte| swapped(byte)).collect();
@@ -189,9 +199,9 @@ impl Claimed {
             return;
         }
         if self.inodes.len() < MOST_REMEMBERED {
-            let own = hash(name.as_bytes());
+            let (own, folded) = hashes(name);
             self.inodes.insert(inode, own);
-            self.names.entry(hash(&folded(name))).or_insert(own);
+            self.names.entry(folded).or_insert(own);
         } else {
             self.is_full |= self.case == Case::Ignored;
         }
@@ -201,6 +211,14 @@ impl Claimed {
 /// Whether other characters are the same name in another form.
 fn has_other_forms(name: &Component) -> bool {
     name.as_bytes().iter().any(|byte| !byte.is_ascii() || CANONICAL_FORMS.contains(byte))
+}
+
+/// A name as a hash, and what is left of it without case and form.
+fn hashes(name: &Component) -> (u64, u64) {
+    let bytes = name.as_bytes();
+    let own = hash(bytes);
+    let is_folded = bytes.iter().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    (own, if is_folded { own } else { hash(&folded(name)) })
 }
 
 fn hash(name: &[u8]) -> u64 {

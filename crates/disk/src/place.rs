@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::caps::Caps;
 use super::claims::Claims;
-use super::directory::{Directory, Identity};
+use super::directory::{Directory, Identity, mtime};
 use super::failure::failure;
 use super::lock_wait::LockWait;
 use super::remains::{Remain, Remains};
@@ -51,6 +51,8 @@ struct OpenDirectory {
     identity: Option<Identity>,
     /// Whether this copy has made it.
     is_new: bool,
+    /// Whether it existed before, with the time of the source.
+    is_finished: bool,
     /// Its mode if the copy breaks off. `None` for directories that existed before, which keep their mode in any case.
     mode_after_break: Option<u32>,
     /// What the copy has made in it.
@@ -68,6 +70,8 @@ pub(super) struct StoredPlace {
     pub(super) claims: Arc<Claims>,
     /// Whether this copy has made its directory.
     pub(super) is_in_new: bool,
+    /// Whether its directory had the time of the source already. A copy that broke off in it would have left it another time.
+    pub(super) is_in_finished: bool,
     /// The path of its directory in the session.
     parents: RelPath,
 }
@@ -80,6 +84,8 @@ pub(super) struct Finished {
     pub(super) parent: Arc<Directory>,
     /// Whether this copy, or a broken one before it, has made it.
     pub(super) is_ours: bool,
+    /// Whether this copy may have made an entry in it.
+    pub(super) has_new: bool,
 }
 
 #[derive(Debug)]
@@ -116,6 +122,7 @@ impl Places {
             id,
             identity,
             is_new: remains.is_some(),
+            is_finished: false,
             mode_after_break,
             claims: Arc::default(),
             remains,
@@ -143,7 +150,9 @@ impl Places {
         let is_ours = is_new || directory.is_unfinished();
         let mode_after_break = is_ours.then_some(entry.mode & !self.umask & 0o777 | OWNER);
         let remains = is_new.then(Remains::default);
-        self.directories.insert(entry.path.clone(), open(Some(directory.identity()), mode_after_break, remains));
+        let is_finished = !is_ours && rustix::fs::fstat(&directory).is_ok_and(|stat| mtime(&stat) == entry.mtime);
+        let open = OpenDirectory { is_finished, ..open(Some(directory.identity()), mode_after_break, remains) };
+        self.directories.insert(entry.path.clone(), open);
         self.last = Some((entry.path.clone(), Arc::new(directory)));
         Ok(if is_new { Made::New } else { Made::Existing })
     }
@@ -174,14 +183,15 @@ impl Places {
         refuse_reserved(&name)?;
         if parents.is_empty() {
             let (directory, claims) = (Arc::clone(&self.root), Arc::clone(&self.claims));
-            return Ok(Some(StoredPlace { directory, name, claims, is_in_new: false, parents: RelPath::root() }));
+            let (is_in_new, is_in_finished, parents) = (false, false, RelPath::root());
+            return Ok(Some(StoredPlace { directory, name, claims, is_in_new, is_in_finished, parents }));
         }
         let parents = path.parent();
         let open = self.directories.get(&parents).ok_or_else(|| Failure::from(FailCode::ParentFailed))?;
         let Some(identity) = open.identity else { return Ok(None) };
-        let (claims, is_in_new) = (Arc::clone(&open.claims), open.is_new);
+        let (claims, is_in_new, is_in_finished) = (Arc::clone(&open.claims), open.is_new, open.is_finished);
         let directory = self.open(&parents, identity)?;
-        Ok(Some(StoredPlace { directory, name, claims, is_in_new, parents }))
+        Ok(Some(StoredPlace { directory, name, claims, is_in_new, is_in_finished, parents }))
     }
 
     /// The name of the source of the directory that has its own name from the target.
@@ -199,8 +209,8 @@ impl Places {
             return self.find_path(path, false);
         }
         let (name, _) = path.split_last().ok_or_else(|| Failure::from(FailCode::NameRefused))?;
-        let directory = self.directory(&parents)?;
-        Ok(Some(StoredPlace { directory, name: name.clone(), claims: Arc::default(), is_in_new: false, parents }))
+        let (directory, name, claims) = (self.directory(&parents)?, name.clone(), Arc::default());
+        Ok(Some(StoredPlace { directory, name, claims, is_in_new: false, is_in_finished: false, parents }))
     }
 
     /// Opens a directory of the copy. It must be the one that the copy made or found there.
@@ -267,7 +277,8 @@ impl Places {
             Some(identity) => self.open(&parents, identity)?,
             None => Arc::clone(&self.root),
         };
-        Ok(Some(Finished { directory, parent, is_ours: open.mode_after_break.is_some() }))
+        let (is_ours, has_new) = (open.mode_after_break.is_some(), open.claims.has_made());
+        Ok(Some(Finished { directory, parent, is_ours, has_new }))
     }
 
     /// Gives the directories that are not finished the modes that they keep if nothing more arrives.

@@ -299,6 +299,12 @@ impl TargetProperties {
         self.mode.is_some() || self.owner.is_some() || self.attributes.is_some()
     }
 
+    /// Whether a directory that existed before has all of it, so that nothing need be written. A broken copy that gave names in it has
+    /// left it another time.
+    pub(super) fn are_in_directory(&self, directory: impl AsFd) -> bool {
+        !self.is_any() && rustix::fs::fstat(directory).is_ok_and(|stat| mtime(&stat) == self.mtime)
+    }
+
     /// Whether an existing entry with this stat lacks something of it.
     fn differs(&self, stat: &Stat) -> bool {
         self.owner_differs(stat) || self.mode.is_some_and(|mode| mode != stat.st_mode & MODE_BITS)

@@ -11,7 +11,7 @@ use super::directory::{Directory, kind, mtime};
 use super::folded::differ_in_letters;
 use super::journal::Noted;
 use super::lock_wait::LockWait;
-use super::temporary::{is_journal, is_partial, journal_of, partial_of, shown_of, shown_part};
+use super::temporary::{is_journal, is_partial, is_temporary_form, journal_of, partial_of, shown_of, shown_part};
 
 /// Bits with which others could write to a file. While bytes arrive, incomplete files have none of them.
 const WRITABLE: u32 = 0o022;
@@ -37,7 +37,8 @@ impl Remains {
     pub(super) fn list(directory: &Directory) -> Self {
         let mut names = Vec::new();
         let listed = directory.each_name(|name, _| {
-            names.extend(Component::new(name).ok().filter(|name| is_partial(name) || is_journal(name)));
+            let temporary = is_temporary_form(name).then(|| Component::new(name).ok());
+            names.extend(temporary.flatten());
             Ok::<_, Errno>(())
         });
         if listed.is_err() {

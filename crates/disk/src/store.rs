@@ -144,7 +144,7 @@ impl Store for DiskStore {
             && let Some(change) = self.has(&place, entry, there)?
         {
             claims.claim_existing(directory, name, (there.st_ino, false))?;
-            if !self.rules.dry_run {
+            if !self.rules.dry_run && !place.is_in_finished {
                 // Whatever an earlier copy left of it is of no use.
                 if let Some(remain) = self.places.remain(&place, entry, None) {
                     remain.remove(directory);
@@ -327,6 +327,9 @@ impl Store for DiskStore {
             return Ok(Commit::Done);
         }
         let properties = self.writer.properties_for(entry, finished.is_ours);
+        if !finished.is_ours && !finished.has_new && properties.are_in_directory(&finished.directory) {
+            return Ok(Commit::Done);
+        }
         let (directory, parent, is_ours, syncs) = (finished.directory, finished.parent, finished.is_ours, self.syncs());
         self.commits.directory(DirectoryCommit { id, directory, parent, properties, is_ours, syncs });
         Ok(Commit::Pending)

@@ -69,17 +69,22 @@ pub(super) fn partial_of(journal: &Component) -> Option<Component> {
 
 /// Whether a file with this name is incomplete.
 pub(super) fn is_partial(name: &Component) -> bool {
-    has_form(name, PARTIAL)
+    has_form(name.as_bytes(), PARTIAL)
 }
 
 /// Whether a file with this name is a journal.
 pub(super) fn is_journal(name: &Component) -> bool {
-    has_form(name, JOURNAL)
+    has_form(name.as_bytes(), JOURNAL)
 }
 
 /// Whether a file with this name belongs to a copy under way, or to one that broke off, and is no part of a tree.
 pub(super) fn is_temporary(name: &Component) -> bool {
-    is_partial(name) || is_journal(name)
+    is_temporary_form(name.as_bytes())
+}
+
+/// The same for the bytes of a name.
+pub(super) fn is_temporary_form(name: &[u8]) -> bool {
+    has_form(name, PARTIAL) || has_form(name, JOURNAL)
 }
 
 /// Refuses such a name for an entry, which would be left out of copies and lists, and removed as a left-over. Refuses the name
@@ -95,8 +100,8 @@ pub(super) fn refuse_reserved(name: &Component) -> Result<(), Failure> {
     Err(Failure::new(FailCode::NameRefused, why))
 }
 
-fn has_form(name: &Component, suffix: &str) -> bool {
-    let Some(start) = name.as_bytes().strip_suffix(suffix.as_bytes()) else { return false };
+fn has_form(name: &[u8], suffix: &str) -> bool {
+    let Some(start) = name.strip_suffix(suffix.as_bytes()) else { return false };
     let Some((shown, random)) = start.len().checked_sub(RANDOM_DIGITS).map(|at| start.split_at(at)) else {
         return false;
     };

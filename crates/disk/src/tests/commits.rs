@@ -1,5 +1,7 @@
 //! When a file gets its name: after its commit, and not before.
 
+use farhaul_session::Verdict;
+
 use super::*;
 
 #[test]
@@ -134,4 +136,34 @@ fn what_a_dead_copy_left_of_a_small_file_goes_with_the_next_one() {
 
 fn set_private(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn a_directory_in_which_nothing_changes_is_done_at_once_and_its_remains_go_if_a_copy_broke_off_in_it() {
+    let to = Scratch::new("unchanged");
+    let (entry, kept) = (directory("d"), file("d/kept", 3));
+    let copies = |others: &[&str]| {
+        let mut store = DiskStore::at(&to.0, true).unwrap();
+        store.make_dir(EntryId(0), &entry).unwrap();
+        let mut all = vec![kept.clone()];
+        all.extend(others.iter().map(|name| file(name, 3)));
+        for (id, entry) in (1..).map(EntryId).zip(&all) {
+            if let Ok(Verdict::Want(..)) = store.examine(id, entry) {
+                store.begin(id, entry).unwrap();
+                store.write(id, 0, b"new").unwrap();
+                store.commit(id, entry, &Digest::of(b"new")).unwrap();
+            }
+        }
+        assert_eq!(failures(&mut store), []);
+        let finished = store.finish_dir(EntryId(0), &entry).unwrap();
+        assert_eq!(failures(&mut store), []);
+        finished
+    };
+    assert_eq!((copies(&[]), copies(&[])), (Commit::Pending, Commit::Done));
+    assert_eq!((copies(&["d/new"]), copies(&["d/new"])), (Commit::Pending, Commit::Done));
+    let left = to.path("d/.kept.0123456789abcdef.fhpart");
+    fs::write(&left, b"ne").unwrap();
+    set_private(&left);
+    assert_eq!((copies(&[]), left.exists()), (Commit::Pending, false), "its time is another one");
+    assert_eq!(copies(&[]), Commit::Done);
 }
