@@ -81,7 +81,7 @@ impl Verb {
         let done = match self {
             Self::Emulate(args) => return cmd::emulate::run(&args, context),
             Self::Rsh(args) => return cmd::rsh::run(&args, context),
-            Self::Doctor(args) => return cmd::doctor::run(&args, context, &command()),
+            Self::Doctor(args) => return cmd::doctor::run(&args, context, command()),
             #[cfg(feature = "originals")]
             Self::Copy(args) if args.has_original() => cmd::original::copy::run(&args, context),
             Self::Copy(args) => cmd::copy::run(&args, context),
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-        command().debug_assert();
+        command().clone().debug_assert();
     }
 
     #[test]

@@ -74,21 +74,23 @@ impl Records {
 /// Reads the command line, with the settings of files as defaults. `None` if `--show-config` has printed them.
 fn parse(early: &Early) -> Result<Option<Cli>, Fault> {
     let Some((verb, options)) = early.verb() else {
-        let read =
-            command().try_get_matches_from(early.arguments()).and_then(|matches| Cli::from_arg_matches(&matches));
+        let read = command()
+            .clone()
+            .try_get_matches_from(early.arguments())
+            .and_then(|matches| Cli::from_arg_matches(&matches));
         return read.map(Some).map_err(|error| refused(&error, None));
     };
-    let config = Config::load(Some(verb), early.config_file().as_deref(), &command())?;
+    let config = Config::load(Some(verb), early.config_file().as_deref(), command())?;
     let mut defaults = config.defaults(verb, &hosts(options));
     add_controller(&mut defaults, options);
     let matches = matches(early, verb, &defaults)?;
     match matches.subcommand() {
         Some((verb, options)) if early.shows_config() => {
-            crate::output::print(&show(&command(), verb, options, &defaults));
+            crate::output::print(&show(command(), verb, options, &defaults));
             Ok(None)
         }
         _ => {
-            modes::check(&matches, &command())?;
+            modes::check(&matches, command())?;
             Cli::from_arg_matches(&matches).map(Some).map_err(|error| refused(&error, Some(verb)))
         }
     }
@@ -96,7 +98,7 @@ fn parse(early: &Early) -> Result<Option<Cli>, Fault> {
 
 /// All options of `verb`. A refusal names the settings file of a wrong value.
 fn matches(early: &Early, verb: &str, defaults: &Defaults) -> Result<ArgMatches, Fault> {
-    let command = with_defaults(command(), verb, defaults);
+    let command = with_defaults(command().clone(), verb, defaults);
     let command = if early.shows_config() { command.mut_subcommand(verb, without_requirements) } else { command };
     command.clone().try_get_matches_from(early.arguments()).map_err(|error| {
         let fault = refused(&error, Some(verb));

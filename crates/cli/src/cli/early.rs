@@ -27,12 +27,12 @@ impl Early {
     /// # Errors
     /// A request for help or the version.
     pub(crate) fn read() -> Result<Self, Error> {
-        let arguments = order::options_first(std::env::args_os().collect(), &command());
+        let arguments = order::options_first(std::env::args_os().collect(), command());
         Self::of(arguments.clone()).map_err(|help| with_values(help, arguments))
     }
 
     fn of(arguments: Vec<OsString>) -> Result<Self, Error> {
-        let mut command = without_values(command());
+        let mut command = without_values(command().clone());
         // Each round makes one unknown option known, to reach the options behind it.
         for _ in &arguments {
             let Err(error) = command.clone().try_get_matches_from(&arguments) else { break };
@@ -87,7 +87,7 @@ fn wants_json(options: &ArgMatches) -> bool {
 
 /// The same help or version as `help`, with the possible values of options, which the lenient parse does not know.
 fn with_values(help: Error, arguments: Vec<OsString>) -> Error {
-    command().try_get_matches_from(arguments).err().filter(|error| error.kind() == help.kind()).unwrap_or(help)
+    command().clone().try_get_matches_from(arguments).err().filter(|error| error.kind() == help.kind()).unwrap_or(help)
 }
 
 /// The command with all values as plain text. A value parser may read a pipe, which works only once.

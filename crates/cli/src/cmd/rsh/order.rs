@@ -75,7 +75,7 @@ mod tests {
 
     fn order(line: &str) -> String {
         let arguments = line.split(' ').map(OsString::from).collect();
-        options_first(arguments, &command()).join(OsStr::new(" ")).into_string().unwrap()
+        options_first(arguments, command()).join(OsStr::new(" ")).into_string().unwrap()
     }
 
     /// Command lines that rsync, sshfs, git, borg, scp and sftp make.
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn the_rest_is_taken_as_it_is() {
         let line = order("f rsh -p 22 far -n a -n -- --rate -o");
-        let matches = command().try_get_matches_from(line.split(' ')).unwrap();
+        let matches = command().clone().try_get_matches_from(line.split(' ')).unwrap();
         let (_, rsh) = matches.subcommand().unwrap();
         let words: Vec<_> = rsh.get_raw("command").unwrap().map(|word| word.to_str().unwrap()).collect();
         assert_eq!(words, ["a", "-n", "--", "--rate", "-o"]);
