@@ -13,9 +13,6 @@ use crate::sys;
 const FRAME: f64 = 38.0;
 /// The flag of a route that leads nowhere (`RTF_REJECT` in linux/route.h).
 const REJECT: u32 = 0x0200;
-/// Indexes of interfaces that are tried where there is no list. Linux counts them up from 1, and hosts of many containers have
-/// thousands. All of them take about a millisecond.
-const MOST_INTERFACES: u16 = 4_096;
 /// The interface of a host towards itself.
 const LOOPBACK: &str = "lo";
 
@@ -36,21 +33,9 @@ pub fn interface_mtu(peer: Option<IpAddr>) -> Option<u32> {
     let mtu = |name: &str| sys::interface_mtu(&socket, name).ok();
     match peer {
         Some(peer) => mtu(&interface_name(peer)?),
-        None => match fs::read_to_string("/proc/thread-self/net/dev") {
-            Ok(table) => devices(&table).filter_map(mtu).max(),
-            // A confined program may read no files, and ask about single interfaces all the same.
-            Err(_) => {
-                let names = (1..=MOST_INTERFACES).filter_map(|index| sys::interface_at(&socket, index).ok());
-                names.filter(|name| name != LOOPBACK).filter_map(|name| mtu(&name)).max()
-            }
-        },
+        // A confined program reads no files below /proc.
+        None => sys::interfaces().iter().filter(|name| *name != LOOPBACK).filter_map(|name| mtu(name)).max(),
     }
-}
-
-/// The devices in `/proc/net/dev`, but for the loopback one: two lines of titles, then lines of a name, a colon and counters.
-fn devices(table: &str) -> impl Iterator<Item = &str> {
-    let names = table.lines().skip(2).filter_map(|line| Some(line.split_once(':')?.0.trim()));
-    names.filter(|name| *name != LOOPBACK)
 }
 
 /// The name of the interface through which packets leave towards `peer`, by the main routing table. `None` if the system
@@ -171,11 +156,5 @@ mod tests {
         assert_eq!(interface_rate("::ffff:127.0.0.1".parse().unwrap(), 1_500), None);
         assert_eq!(interface_mtu(Some(IpAddr::V4(Ipv4Addr::LOCALHOST))), None);
         assert_eq!(interface_mtu(Some(IpAddr::V6(Ipv6Addr::LOCALHOST))), None);
-    }
-
-    #[test]
-    fn devices_are_listed_without_the_loopback_one() {
-        let table = "Inter-|   Receive\n face |bytes\n    lo: 1 2\n  eth0: 3 4\nwg-a:5\n";
-        assert_eq!(devices(table).collect::<Vec<_>>(), ["eth0", "wg-a"]);
     }
 }
