@@ -12,7 +12,7 @@ use rustix::fs::{FallocateFlags, Mode, RenameFlags, fallocate};
 use rustix::io::retry_on_intr;
 use rustix::process::{Resource, getrlimit};
 
-use self::made::{make, make_locked};
+use self::made::{make, make_journal, make_locked};
 use super::claims::Claims;
 use super::directory::{Directory, no_modes_here};
 use super::failure::{failure, io_failure};
@@ -24,7 +24,7 @@ use super::replacement::mode_after;
 use super::reservation::Reservation;
 use super::small_file::SmallFile;
 use super::target::Target;
-use super::temporary::{journal_of, temporary_name};
+use super::temporary::journal_of;
 
 /// The mode of an incomplete file.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -277,8 +277,8 @@ impl Partial {
             return Journal::begin(self.directory.make_file(&name).ok()?, &self.name, entry).ok();
         }
         // The old journal stays until the new one says as much.
-        let new = journal_of(&temporary_name(&self.name).ok()?);
-        let mut journal = Journal::begin(self.directory.make_file(&new).ok()?, &self.name, entry).ok()?;
+        let (new, file) = make_journal(&self.directory, &self.name).ok()?;
+        let mut journal = Journal::begin(file, &self.name, entry).ok()?;
         let noted = journal.note_all(&std::mem::take(&mut self.noted));
         let renamed = noted.is_ok() && self.directory.rename(&new, &name, RenameFlags::empty()).is_ok();
         if !renamed {

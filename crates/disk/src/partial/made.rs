@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::directory::Directory;
 use crate::failure::cannot_make;
-use crate::temporary::temporary_name;
+use crate::temporary::{journal_of, temporary_name};
 
 /// Attempts to find a temporary name that nothing has.
 const ATTEMPTS: usize = 4;
@@ -29,9 +29,22 @@ pub(super) fn make_locked(directory: &Directory, name: &Component) -> Result<Mad
 
 /// Makes an incomplete file.
 pub(super) fn make(directory: &Directory, name: &Component) -> Result<Made, Failure> {
+    make_first(directory, || temporary_name(name))
+}
+
+/// Makes the journal of an incomplete file under a name of its own.
+pub(super) fn make_journal(directory: &Directory, name: &Component) -> Result<Made, Failure> {
+    make_first(directory, || Ok(journal_of(&temporary_name(name)?)))
+}
+
+/// Makes a file under the first of these names that nothing has.
+pub(super) fn make_first(
+    directory: &Directory,
+    mut names: impl FnMut() -> Result<Component, Failure>,
+) -> Result<Made, Failure> {
     let mut left = ATTEMPTS;
     loop {
-        let temporary = temporary_name(name)?;
+        let temporary = names()?;
         left -= 1;
         match directory.make_file(&temporary) {
             // A fork of this process has made it.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use farhaul_session::{EntryKind, Mtime, RelPath};
 
 use super::*;
+use crate::temporary::temporary_name;
 
 #[test]
 fn a_full_disk_is_reported_with_the_name_of_the_incomplete_file() {
@@ -85,4 +86,19 @@ fn a_file_is_read_again_until_the_copy_ends() {
     let endless = File::open("/dev/zero").unwrap();
     let failure = verify(&endless, &farhaul_session::Digest::of(b""), &ends).unwrap_err();
     assert_eq!(failure.code, FailCode::GivenUp);
+}
+
+/// A process and its fork have the same sequence of names.
+#[test]
+fn a_name_that_a_fork_has_taken_is_no_end_of_a_journal() {
+    let (folder, directory) = Folder::new("fork");
+    let taken = journal_of(&temporary_name(&Component::new(b"b").unwrap()).unwrap());
+    std::fs::write(folder.0.join(taken.to_string()), "of the fork").unwrap();
+    let free = journal_of(&temporary_name(&Component::new(b"b").unwrap()).unwrap());
+    let mut names = [&taken, &taken, &free].into_iter();
+    let (made, _) = made::make_first(&directory, || Ok(names.next().unwrap().clone())).unwrap();
+    assert_eq!(made, free);
+    let failure = made::make_first(&directory, || Ok(taken.clone())).unwrap_err();
+    assert_eq!(failure.code, FailCode::Exists);
+    assert_eq!(std::fs::read(folder.0.join(taken.to_string())).unwrap(), b"of the fork");
 }
