@@ -416,6 +416,7 @@ impl Builder {
         };
         let driver = Driver::start(transport, port, options)?;
         if answers_probes {
+            driver.learn_destinations()?;
             driver.lock()?.answer_probes();
         }
         let cancelled = Arc::new(CancelFlag::new());

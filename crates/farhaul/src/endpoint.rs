@@ -147,6 +147,7 @@ impl Endpoint {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn answer_probes(&self) -> Result<(), Error> {
+        self.port.driver.learn_destinations()?;
         self.port.driver.lock()?.answer_probes();
         Ok(())
     }
@@ -159,6 +160,7 @@ impl Endpoint {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn probe_payloads(&self) -> Result<Receiver<ProbePayload>, Error> {
+        self.port.driver.learn_destinations()?;
         Ok(self.port.driver.lock()?.answer_probes().payloads())
     }
 

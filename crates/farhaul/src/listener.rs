@@ -31,6 +31,7 @@ pub struct Listener<S = Stream> {
 
 impl<S: ConnectionKind> Listener<S> {
     pub(crate) fn open(port: &Arc<Port>) -> Result<Self, Error> {
+        port.driver.learn_destinations()?;
         port.under_lock(|core, now| {
             core.open_acceptor()?;
             core.transport.listen(S::MODE).map_err(|error| {

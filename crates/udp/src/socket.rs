@@ -132,6 +132,18 @@ impl UdpSocket {
         self.local
     }
 
+    /// Sets whether received trains tell the address of this host that they were sent to. At a wildcard address they do so by default.
+    /// At another one they never do: there is one alone. The kernel spends time on it for each datagram.
+    ///
+    /// # Errors
+    /// The system refuses the option.
+    pub fn tell_destinations(&self, on: bool) -> io::Result<()> {
+        match self.local.ip().to_canonical().is_unspecified() {
+            true => sys::set_destinations(&self.socket, self.local.is_ipv6(), on),
+            false => Ok(()),
+        }
+    }
+
     /// Takes datagrams of `peer` alone from now on: the kernel drops those of others. What has arrived before stays.
     ///
     /// # Errors

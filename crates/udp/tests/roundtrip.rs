@@ -127,6 +127,15 @@ fn an_answer_leaves_from_the_address_that_was_asked() {
         inbox.socket.send_whole(source, peer.addr(), &[7; 500]).unwrap();
         let answers = peer.recv(bytes.len() + 500);
         assert!(answers.iter().all(|answer| answer.from == to && answer.to.is_none()), "{wildcard}: {answers:?}");
+        for (on, told) in [(false, None), (true, Some(asked.ip()))] {
+            inbox.socket.tell_destinations(on).unwrap();
+            assert_eq!(peer.socket.send(to, 1_000, &bytes).unwrap().taken, bytes.len());
+            assert!(inbox.recv(bytes.len()).iter().all(|arrival| arrival.to == told), "{wildcard}: {on}");
+        }
+        // A socket with one address tells none.
+        peer.socket.tell_destinations(true).unwrap();
+        inbox.socket.send_one(source, peer.addr(), b"x").unwrap();
+        assert_eq!(peer.recv(1)[0].to, None);
     }
 }
 

@@ -119,6 +119,13 @@ impl<T: Streams + Channels> Shared<T> {
         self.socket.is_of_family(peer)
     }
 
+    /// Has datagrams tell the address of this host that they come to, for answers from there. A port with callers alone needs it
+    /// not: the system chooses their address by its routes.
+    pub(crate) fn learn_destinations(&self) -> Result<(), Error> {
+        let refused = |source| Error::System { what: "the address that a datagram comes to", source };
+        self.socket.tell_destinations(true).map_err(refused)
+    }
+
     /// Warnings about the socket's buffers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.socket.buffers().iter().filter_map(BufferReport::warning).collect()

@@ -67,6 +67,8 @@ impl<T: Streams + Channels + Send + 'static> Driver<T> {
             false => bind(address).map(|socket| (socket, None)),
         };
         let (socket, channels) = once_closed(address, open).map_err(|source| Error::Bind { address, source })?;
+        // Until somebody is to be answered. A system that refuses it costs a little time for each packet.
+        let _ = socket.tell_destinations(false);
         let (ready, is_ready) = mpsc::sync_channel(1);
         thread::Builder::new()
             .name(format!("farhaul:{}", socket.local_addr().port()))

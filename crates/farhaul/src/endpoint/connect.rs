@@ -117,6 +117,9 @@ impl Endpoint {
         options: udt::ConnectOptions,
     ) -> Result<(Connection, ConnectAttempt), Error> {
         let longest = self.port.connect_timeouts[usize::from(options.rendezvous)];
+        if options.rendezvous {
+            self.port.driver.learn_destinations()?;
+        }
         let (id, now) = self.port.under_lock(|core, now| {
             let id = core.transport.connect_with(now, peer, options)?;
             core.open(id);

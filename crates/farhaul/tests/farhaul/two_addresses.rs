@@ -14,6 +14,9 @@ fn one_port_has_a_connection_with_each_address_of_a_listener() {
             builder.bind(address.parse().unwrap()).unwrap()
         };
         let (hub, caller) = (end("0.0.0.0:0"), end("127.0.0.1:0"));
+        // A port that calls alone is not told where datagrams come to.
+        let other = end("127.0.0.1:0").listen().unwrap();
+        let mut called = hub.connect(other.local_addr()).unwrap();
         let listener = hub.listen().unwrap();
         let pairs = [1, 2].map(|last| {
             let ip = IpAddr::from([127, 0, 0, last]);
@@ -30,5 +33,9 @@ fn one_port_has_a_connection_with_each_address_of_a_listener() {
             near.read_to_end(&mut got).unwrap();
             assert!(got == vec![last; 10_000], "{} {ip}", entry.name);
         }
+        let (mut far, _) = other.accept().unwrap();
+        far.write_all(b"x").unwrap();
+        called.read_exact(&mut [0]).unwrap();
+        assert_eq!(called.asked_ip(), None);
     }
 }
