@@ -191,20 +191,27 @@ impl fmt::Debug for Further {
 
 impl BondedStream {
     /// Has the stream, which ssh carries, move to the connection that `connect` makes, on a thread of its own, and opens more flows as the
-    /// user wants them. The calling thread is the one that will drive the stream. `connect` may give a warning for a stream that
-    /// still lasts, which `warns` people, or nothing.
+    /// user wants them. The calling thread is the one that will drive the stream. `connect` is called `after` this time, if the stream
+    /// lasts. It may give a warning for a stream that still lasts, which `warns` people, or nothing.
     ///
     /// # Errors
     /// The system gives no thread.
     pub fn moves(
         &self,
-        (flows, bonding): (Flows, Bonding),
+        (flows, bonding, after): (Flows, Bonding, Duration),
         warns: impl Fn(&str) + Send + 'static,
         connect: impl FnOnce() -> Option<Result<(Stream, Further), String>> + Send + 'static,
     ) -> io::Result<()> {
         let (stream, may_grow) = (Arc::downgrade(self.shared()), flows == Flows::Auto && bonding.flows > 1);
         let busiest = may_grow.then(BusiestThread::of_this).flatten();
+        let lasts = |stream: &Weak<Shared>| stream.upgrade().is_some_and(|stream| stream.needs_flows());
         thread::Builder::new().name("flows".into()).spawn(move || {
+            if !after.is_zero() {
+                thread::park_timeout(after);
+                if !lasts(&stream) {
+                    return;
+                }
+            }
             let joined = match connect() {
                 None => return,
                 Some(Err(why)) => Err(why),
@@ -214,7 +221,7 @@ impl BondedStream {
             };
             match (joined, flows, busiest) {
                 (Err(why), ..) => {
-                    if stream.upgrade().is_some_and(|stream| stream.needs_flows()) {
+                    if lasts(&stream) {
                         warns(&why);
                     }
                 }

@@ -38,6 +38,13 @@ impl BondedStream {
         Self::new(first, true, received)
     }
 
+    /// The same after so many bytes of this side, which have gone with [`mux::opening`](crate::mux::opening).
+    #[must_use]
+    pub fn after_opening(self, bytes: usize) -> Self {
+        *lock(&self.shared().outgoing.first) += bytes as u64;
+        self
+    }
+
     /// A stream over this one alone.
     pub fn only(first: First) -> Self {
         Self::new(first, false, 0)

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! near                                   far: `farhaul bootstrap`, started by ssh
-//!  Hello {key, task, options}      →     also the whole stream of a push of small files
+//!  Hello {key, task, options}      →     also the whole stream of a push of small files, or a request
 //!                                   ←    noise of login shells, the mark, Ready {key, port, address}
 //!  the copy, through ssh at first  ⇄     messages of both, beside the copy
 //!  UDP: secure handshake, a flow   ⇄     admits the key of the Hello alone

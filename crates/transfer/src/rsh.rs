@@ -28,14 +28,14 @@ use std::fmt;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 
-use farhaul_session::{CommandExit, escape};
+use farhaul_session::{CommandExit, CommandFrame, escape};
 
 pub use self::login::CommandHost;
 use crate::environment::Environment;
 use crate::error::{Code, Error, Trouble};
 use crate::location::SshPlace;
 use crate::remote::messages::Task;
-use crate::remote::reach::{ONE_FLOW, OverSsh, Reached};
+use crate::remote::reach::{ONE_FLOW, Opening, OverSsh, Reached};
 use crate::remote::scope::PathText;
 use crate::remote::{RemoteProgram, Ssh};
 use crate::settings::Settings;
@@ -143,11 +143,15 @@ impl Rsh {
         // It would come with each run of a script, and `doctor` says the same.
         let warns_of_buffers = false;
         let (settings, only_sends) = (&self.settings, !warns_of_buffers);
-        let over =
-            OverSsh { environment, settings, ssh: &ssh, only_sends, needs_udp: false, flows: ONE_FLOW, opening: &[] };
+        let (needs_udp, flows, opening) = (false, ONE_FLOW, Opening::None);
+        let over = OverSsh { environment, settings, ssh: &ssh, only_sends, needs_udp, flows, opening };
+        // The command starts with the program, if it need not wait for UDP.
+        let (request, is_early) = (CommandFrame::Open.to_bytes(), over.takes_opening());
+        let over = if is_early { OverSsh { opening: Opening::Request(&request), ..over } } else { over };
         let mut reached = over.connect(&self.host, self.task.clone())?;
         let _capped = self.throttled(environment, &reached);
-        client::run(&reached.stream, streams, environment).map_err(|unfinished| match unfinished {
+        let request = if is_early { &[][..] } else { &request };
+        client::run((&reached.stream, request), streams, environment).map_err(|unfinished| match unfinished {
             client::Unfinished::Unread => Error::new(
                 Code::LocalIo,
                 format!(

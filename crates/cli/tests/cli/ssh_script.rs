@@ -240,3 +240,43 @@ fn small_files_go_along_with_the_first_message_and_are_nothing_to_a_shell() {
     assert_eq!(arrived(&capped), content);
     assert!(said(&capped).len() < 2_000, "{}", said(&capped).len());
 }
+
+/// A remote host that gets the first message of the local program and nothing more, and that UDP does not reach.
+fn hears_once() -> Here {
+    Here::behind(
+        "export SSH_CONNECTION='127.0.0.1 1 192.0.2.1 22'; S=$(dirname \"$0\")/said; H=$(dd bs=1 count=8 2> /dev/null); \
+         { printf %s \"$H\"; dd bs=1 count=$((0x$H)) 2> /dev/null | tee $S; sleep 20; } | sh -c \"$C\"; exit",
+    )
+}
+
+#[test]
+fn a_request_goes_along_with_the_first_message_and_needs_no_other() {
+    let program = env!("CARGO_BIN_EXE_farhaul");
+    let run = |here: &Here, words: &[&str]| {
+        let ssh = here.scratch.at("ssh");
+        let words = [words, &["--ssh", &ssh, "--remote-path", program]].concat();
+        let cache = here.scratch.at("cache");
+        farhaul_where(&[("XDG_CACHE_HOME", &cache)], &words)
+    };
+    let begins = |here: &Here| fs::read_to_string(here.scratch.at("said")).unwrap().contains("\"opening\"");
+    let here = hears_once();
+    here.scratch.file("file", 40_000);
+    let (from, to) = (format!("far:{}", here.scratch.at("file")), here.scratch.at("here"));
+    let pulled = run(&here, &["copy", "--json", &from, &to]);
+    pulled.succeeds();
+    assert_eq!(pulled.end()["security"].as_str(), Some("ssh"));
+    assert_eq!(fs::read(&to).unwrap(), fs::read(here.scratch.at("file")).unwrap());
+    assert!(begins(&here));
+    let shown = run(&here, &["copy", &from, "-"]);
+    assert_eq!((shown.code, shown.stdout), (0, fs::read(&to).unwrap()), "{}", shown.stderr);
+    // The remote program checks the request as ever.
+    run(&here, &["copy", &format!("far:{}", here.scratch.at("none")), &to]).fails(3, &["none"]);
+    let script = format!("{} rsh --ssh {} --remote-path {program} far echo there", program, here.scratch.at("ssh"));
+    let said =
+        std::process::Command::new("sh").args(["-c", &script]).stdin(std::process::Stdio::null()).output().unwrap();
+    assert_eq!((said.status.code(), said.stdout.as_slice()), (Some(0), &b"there\n"[..]), "{:?}", said.stderr);
+    // What concerns UDP begins once that answers.
+    let capped = run(&here, &["copy", "--rate", "100mbit", "--timeout", "5s", &from, &to]);
+    assert_ne!(capped.code, 0);
+    assert!(!begins(&here));
+}

@@ -16,7 +16,7 @@ use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Event;
 use crate::remote::messages::{Call, FromRemote, Stored, Task, ToRemote, code_there, printable};
-use crate::remote::reach::{ONE_FLOW, OverSsh};
+use crate::remote::reach::{ONE_FLOW, Opening, OverSsh};
 use crate::remote::scope::PathText;
 use crate::remote::{RemoteMux, RemoteProgram};
 use crate::report::Report;
@@ -44,7 +44,7 @@ pub(super) fn run(
         only_sends: false,
         needs_udp: false,
         flows: ONE_FLOW,
-        opening: &[],
+        opening: Opening::None,
     };
     environment.throttle.reaches_nothing(NOT_BEGUN);
     let ended = started(copy, &over, plan).and_then(|mut both| watch(copy, environment, plan, &mut both));

@@ -23,7 +23,7 @@ use crate::environment::Environment;
 use crate::error::{Code, Error, Trouble};
 use crate::event::{Event, Moved};
 use crate::remote::RemoteProgram;
-use crate::remote::reach::{self, OverSsh, Reached};
+use crate::remote::reach::{self, Opening, OverSsh, Reached};
 use crate::report::{Direction, Report};
 use crate::session::file::outcome::{self, Measured};
 use crate::session::file::{FileLog, Receiving, Sending, Target, Timed, ends, patience};
@@ -32,6 +32,9 @@ use crate::session::throttled::Throttled;
 use crate::session::watch::Watch;
 use crate::session::{Role, Session, SessionConnection, drive};
 use crate::throttle::Obedience;
+
+/// Longest request that goes with the first message to a program that ssh starts. One of many names waits until the program is ready.
+const MOST_EARLY: usize = 4 << 10;
 
 /// One run of a copy.
 pub(super) struct Exchange<'a> {
@@ -79,7 +82,8 @@ impl<'a> Exchange<'a> {
             true => opening_of(&mut session, &mut source),
             false => Vec::new(),
         };
-        let mut reached = self.connect(&plan.to, &opening)?;
+        let opening = if opening.is_empty() { Opening::None } else { Opening::Whole(&opening) };
+        let mut reached = self.connect(&plan.to, opening)?;
         if connect::is_here(reached.stream.peer_addr()) {
             source.leave_out_younger_directories();
         }
@@ -90,7 +94,7 @@ impl<'a> Exchange<'a> {
     pub(super) fn feed(&self, plan: &FeedPlan, report: &mut Report) -> Result<(), Error> {
         let input = self.copy.input.lock().unwrap_or_else(PoisonError::into_inner).take();
         let input = input.unwrap_or_else(|| Box::new(io::stdin()));
-        let mut reached = self.connect(&plan.to, &[])?;
+        let mut reached = self.connect(&plan.to, Opening::None)?;
         let (name, stream) = (plan.name.clone(), reached.stream.clone());
         let source = InputStream::begin(name, input, stream, self.environment.cancellation.clone())?;
         let rules = self.rules.clone();
@@ -110,8 +114,8 @@ impl<'a> Exchange<'a> {
         let store = store.under_rules(&rules, true);
         let target = Target::at(plan.to.clone());
         let takes_one = !is_directory && !plan.to.is_dir();
-        let session = self.pulling(plan.requested.scope(self.copy.recursive, takes_one, &rules), &plan.from)?;
-        let mut reached = self.connect(&plan.from, &[])?;
+        let mut session = self.pulling(plan.requested.scope(self.copy.recursive, takes_one, &rules), &plan.from)?;
+        let mut reached = self.request(&plan.from, &mut session)?;
         let log = self.log().of_sources(plan.requested.names());
         let patience = patience(&rules, &reached.stream, self.environment, self.environment.events.clone());
         let store = store.waiting_by(patience).ending_by(ends(&reached.stream, self.environment));
@@ -126,8 +130,8 @@ impl<'a> Exchange<'a> {
         let output = self.copy.output.lock().unwrap_or_else(PoisonError::into_inner).take();
         let output = output.unwrap_or_else(|| Box::new(io::stdout()));
         let rules = Rules { skip: Skip::Never, ..self.rules.clone() };
-        let session = self.pulling(plan.requested.scope(false, true, &rules), &plan.from)?;
-        let mut reached = self.connect(&plan.from, &[])?;
+        let mut session = self.pulling(plan.requested.scope(false, true, &rules), &plan.from)?;
+        let mut reached = self.request(&plan.from, &mut session)?;
         let closed = Rc::new(Cell::new(false));
         let store = OutputStream::new(output, Rc::clone(&closed));
         let store = Timed::new(store, reached.stream.clone(), self.meter.get()).program();
@@ -228,7 +232,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// How it reaches remote programs, whose stream begins with `opening`.
-    fn over_ssh<'o>(&'o self, opening: &'o [u8]) -> OverSsh<'o> {
+    fn over_ssh<'o>(&'o self, opening: Opening<'o>) -> OverSsh<'o> {
         OverSsh {
             environment: self.environment,
             settings: &self.copy.settings,
@@ -242,10 +246,20 @@ impl<'a> Exchange<'a> {
 
     /// Whether a stream to `far` may begin before the program there is ready.
     fn takes_opening(&self, far: &RemoteEnd) -> bool {
-        matches!(far, RemoteEnd::Ssh { .. }) && self.over_ssh(&[]).takes_opening()
+        matches!(far, RemoteEnd::Ssh { .. }) && self.over_ssh(Opening::None).takes_opening()
     }
 
-    fn connect(&self, far: &RemoteEnd, opening: &[u8]) -> Result<Reached, Error> {
+    /// Connects to a sender, and sends it the request of `session` at once if the path permits it.
+    fn request(&self, from: &RemoteEnd, session: &mut FileReceiver) -> Result<Reached, Error> {
+        let request = session.poll_write().to_vec();
+        if request.len() > MOST_EARLY || !self.takes_opening(from) {
+            return self.connect(from, Opening::None);
+        }
+        session.handle_written(request.len());
+        self.connect(from, Opening::Request(&request))
+    }
+
+    fn connect(&self, far: &RemoteEnd, opening: Opening<'_>) -> Result<Reached, Error> {
         let (environment, settings) = (self.environment, &self.copy.settings);
         let only_sends = self.copy.direction() == Direction::Sent;
         let mut reached = match far {

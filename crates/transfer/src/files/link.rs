@@ -19,7 +19,7 @@ use crate::error::{Code, Error, Trouble};
 use crate::event::Event;
 use crate::remote::Ssh;
 use crate::remote::messages::Task;
-use crate::remote::reach::{ONE_FLOW, OverSsh, Reached};
+use crate::remote::reach::{ONE_FLOW, Opening, OverSsh, Reached};
 use crate::report::Report;
 use crate::session::first_answer;
 use crate::session::measure::{self, Meter};
@@ -94,7 +94,7 @@ impl Link {
                 only_sends: false,
                 needs_udp: false,
                 flows: ONE_FLOW,
-                opening: &[],
+                opening: Opening::None,
             }
             .connect(host, Task::Files)?,
         };

@@ -22,7 +22,8 @@ use crate::event::{Event, Waiting};
 use crate::settings::Settings;
 
 /// Time for which UDP alone is tried, once the remote program is ready. On a path whose two round trips take less, such as one of a
-/// building, nothing needs to go through ssh, and one connection has all of the data.
+/// building, nothing needs to go through ssh, and one connection has all of the data. A stream that has begun by then needs UDP only if
+/// it lasts longer.
 const HEAD_START: Duration = Duration::from_millis(25);
 /// What carries the stream that UDP does not.
 const CARRIER: &str = "ssh";
@@ -46,8 +47,28 @@ pub(crate) struct OverSsh<'a> {
     pub(crate) needs_udp: bool,
     /// The flows that the user wants, and their offer, which the session may have made.
     pub(crate) flows: (Flows, Option<Bonding>),
-    /// The whole of a stream that stays with ssh, if it goes with the first message.
-    pub(crate) opening: &'a [u8],
+    /// What goes with the first message.
+    pub(crate) opening: Opening<'a>,
+}
+
+/// The bytes of a stream that go to a program together with what it is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Opening<'a> {
+    /// None. The stream begins once the program is ready.
+    None,
+    /// All that this side sends but answers. The stream stays with ssh.
+    Whole(&'a [u8]),
+    /// The request. Its answer begins through ssh.
+    Request(&'a [u8]),
+}
+
+impl<'a> Opening<'a> {
+    const fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::None => &[],
+            Self::Whole(bytes) | Self::Request(bytes) => bytes,
+        }
+    }
 }
 
 /// A connection, and the remote program behind it, if ssh started one.
@@ -134,7 +155,7 @@ impl OverSsh<'_> {
             false => Some(self.flows.0.offer_beside_ssh(self.flows.1)?),
         };
         hello.flows = bonding.map(Flowing::from);
-        hello.opening = OpeningText::new(self.opening);
+        hello.opening = OpeningText::new(self.opening.bytes());
         let (far, ready, addresses) = self.start(host, &hello)?;
         let server = Server::with_key(host.to_owned(), identity, settings.security.cipher, key_of(&ready)?);
         let attempt = Attempt {
@@ -147,8 +168,11 @@ impl OverSsh<'_> {
             words: (format!("SSH reaches {host}, and UDP does not reach "), String::new()),
         };
         match bonding {
-            Some(_) if !self.opening.is_empty() => self.stay(far, &attempt, BondedStream::open_from),
-            Some(bonding) => self.begin(far, &attempt, bonding),
+            Some(bonding) => match self.opening {
+                Opening::None => self.begin(far, &attempt, bonding),
+                Opening::Whole(_) => self.stay(far, &attempt, BondedStream::open_from),
+                Opening::Request(_) => self.begin_early(far, &attempt, bonding),
+            },
             None => match attempt.make() {
                 Ok(udp) => {
                     attempt.announce(&udp);
@@ -186,11 +210,17 @@ impl OverSsh<'_> {
         attempt: &Attempt,
         open: impl FnOnce(First, u64) -> BondedStream,
     ) -> Result<Reached, Error> {
-        let stream = open(self.through_ssh(&far, attempt)?, 0);
+        let stream = self.opened(&far, open(self.through_ssh(&far, attempt)?, 0));
+        Ok(Reached { stream, far: Some(far), further: None })
+    }
+
+    /// The stream through ssh to a program, behind its opening.
+    fn opened(&self, far: &RemoteProgram, stream: BondedStream) -> BondedStream {
+        let stream = stream.after_opening(self.opening.bytes().len());
         stream.set_read_timeout(Some(self.settings.answer_timeout()));
         far.on_ssh_loss(stream.canceller());
         self.environment.cancellation.on_cancel(stream.canceller());
-        Ok(Reached { stream, far: Some(far), further: None })
+        stream
     }
 
     /// Whether nothing may go through ssh.
@@ -198,7 +228,7 @@ impl OverSsh<'_> {
         self.needs_udp || self.ssh.no_fallback || self.ssh.detach
     }
 
-    /// Whether a short stream may begin with an opening: nothing that the user wants concerns UDP.
+    /// Whether a stream may begin with an opening: nothing that the user wants concerns UDP.
     pub(crate) fn takes_opening(&self) -> bool {
         let (Settings { rate, key_log, .. }, throttle) = (self.settings, &self.environment.throttle);
         !self.needs_udp()
@@ -237,14 +267,28 @@ impl OverSsh<'_> {
             Ok(Err(blocked)) => Some(Err(blocked)),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
         };
-        let stream = BondedStream::open_from(self.through_ssh(&far, attempt)?, 0);
-        stream.set_read_timeout(Some(self.settings.answer_timeout()));
-        far.on_ssh_loss(stream.canceller());
-        self.environment.cancellation.on_cancel(stream.canceller());
         let awaited = move || early.or_else(|| answer.recv().ok());
+        self.move_later(far, attempt, (bonding, Duration::ZERO), awaited)
+    }
+
+    /// The same for a stream that has begun through ssh. One that ends soon needs no UDP.
+    fn begin_early(&self, far: RemoteProgram, attempt: &Attempt, bonding: Bonding) -> Result<Reached, Error> {
+        let later = attempt.clone();
+        self.move_later(far, attempt, (bonding, HEAD_START), move || Some(later.make()))
+    }
+
+    /// The stream through ssh, which moves to the connection over UDP that `reach` makes `after` this time.
+    fn move_later(
+        &self,
+        far: RemoteProgram,
+        attempt: &Attempt,
+        (bonding, after): (Bonding, Duration),
+        reach: impl FnOnce() -> Option<Result<OverUdp, NoUdp>> + Send + 'static,
+    ) -> Result<Reached, Error> {
+        let stream = self.opened(&far, BondedStream::open_from(self.through_ssh(&far, attempt)?, 0));
         let events = self.environment.events.clone();
         let warns = move |why: &str| events.warn(why);
-        stream.moves((self.flows.0, bonding), warns, move || match awaited()? {
+        stream.moves((self.flows.0, bonding, after), warns, move || match reach()? {
             Ok(udp) => Some(Ok((udp.stream, udp.further))),
             Err(NoUdp::Blocked(blocked)) => Some(Err(slower(&blocked))),
             Err(NoUdp::Failed(_)) => None,

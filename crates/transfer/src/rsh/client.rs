@@ -47,14 +47,15 @@ impl From<Trouble> for Unfinished {
     }
 }
 
-/// Runs the command whose program waits behind `stream`, and ends the connection.
+/// Runs the command whose program waits behind `stream` for `request`, which is empty if it has that, and ends the connection.
 pub(super) fn run(
-    stream: &BondedStream,
+    (stream, request): (&BondedStream, &[u8]),
     streams: Streams,
     environment: &Environment,
 ) -> Result<CommandExit, Unfinished> {
     let writer = Arc::new(FrameWriter::new(stream.clone()));
-    let ended = carry(stream, &writer, streams, &Pause::of(environment, stream));
+    let ended = writer.send_raw(request).map_err(|error| Trouble::from(error).into());
+    let ended = ended.and_then(|()| carry(stream, &writer, streams, &Pause::of(environment, stream)));
     match &ended {
         // Everything has arrived.
         Ok(_) => stream.close(),
@@ -72,7 +73,6 @@ fn carry(
     pause: &Pause,
 ) -> Result<CommandExit, Unfinished> {
     let Streams { input, output, error } = streams;
-    writer.send(CommandFrame::Open).map_err(Trouble::from)?;
     let its = Arc::clone(writer);
     let reading = thread::Builder::new().name("stdin".into());
     let input = Pausing { source: input, pause: pause.clone() };

@@ -38,8 +38,9 @@ impl<'a, J: Session> Throttled<'a, J> {
         let direction = match session.sends() {
             true => Direction::Sends(throttle.caps_obeying(stream, obeys)),
             false => {
-                let writer =
-                    RequestWriter { began_with: requested.rate, requested: requested.rate, ..RequestWriter::default() };
+                // The first frame of a session may have gone with the first message through ssh.
+                let (has_begun, rate) = (session.poll_write().is_empty(), requested.rate);
+                let writer = RequestWriter { has_begun, began_with: rate, requested: rate, ..RequestWriter::default() };
                 Direction::Receives(writer, throttle.hears(stream))
             }
         };
