@@ -27,9 +27,8 @@ impl SendState {
             Names::Complete(names) => source.restrict(names),
             incomplete => self.names = incomplete,
         }
-        while let Some(id) = self.forgotten.pop() {
-            source.forget(id);
-        }
+        // In ascending order, as the source has them.
+        self.forgotten.drain(..).for_each(|id| source.forget(id));
         self.work = 0;
         while !self.course.is_over() && self.has_room() {
             if self.work >= MAX_WORK && !self.out.pending().is_empty() {
