@@ -14,6 +14,8 @@ use crate::store::{Change, Next, Source};
 
 /// Entries between two pieces of content. A slow directory delays content by no more than these.
 const ENTRIES_BETWEEN: u32 = 64;
+/// Most entries that are announced at a time: some 50 KB. So the receiver begins while this side goes on, and its answers free what waits.
+const MOST_AT_ONCE: u64 = 1024;
 
 impl SendState {
     pub(super) fn fill<S: Source + ?Sized>(&mut self, source: &mut S) {
@@ -30,7 +32,8 @@ impl SendState {
         // In ascending order, as the source has them.
         self.forgotten.drain(..).for_each(|id| source.forget(id));
         self.work = 0;
-        while !self.course.is_over() && self.has_room() {
+        let most = self.entries + MOST_AT_ONCE;
+        while !self.course.is_over() && self.has_room() && self.entries < most {
             if self.work >= MAX_WORK && !self.out.pending().is_empty() {
                 break;
             }
