@@ -34,14 +34,13 @@
 pub(crate) mod channels;
 mod closing;
 mod core;
+mod driver_role;
 mod guard;
-mod receive_state;
 mod lingering;
 mod probes;
 mod receive_coalescing;
 mod receive_drops;
-mod driver_role;
-mod wait_times;
+mod receive_state;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -49,6 +48,7 @@ mod transmit_queue;
 #[cfg(any(test, feature = "tokio"))]
 mod wait;
 mod wait_queue;
+mod wait_times;
 mod wake_coalescing;
 mod wakers;
 

@@ -93,11 +93,13 @@ pub struct ReceiverLosses {
 impl ReceiverLosses {
     /// The limit in place of what a sender takes for one, which sees losses, or a small window.
     pub const fn judge(&self, found: (Limit, f64)) -> (Limit, f64) {
-        let mostly_here = self.dropped > 0 && self.dropped * 2 >= self.lost;
+        let mostly_here = self.dropped > 0 && self.dropped.saturating_mul(2) >= self.lost;
         match found {
             // A receiver whose socket has overflowed gives a window of no more than that.
             (Limit::ReceiveBuffer, share) if mostly_here => (Limit::ReceiverCpu, share),
-            (Limit::Congestion, share) if mostly_here && self.dropped * DROPPED_SHARE >= self.received => {
+            (Limit::Congestion, share)
+                if mostly_here && self.dropped.saturating_mul(DROPPED_SHARE) >= self.received =>
+            {
                 (Limit::ReceiverCpu, share)
             }
             found => found,
@@ -271,6 +273,7 @@ mod tests {
             assert_eq!(few.judge((Limit::Congestion, 0.9)), (Limit::Congestion, 0.9), "{few:?}");
         }
         assert_eq!(of(10_000, 9, 9).judge((Limit::ReceiveBuffer, 0.6)), (Limit::ReceiverCpu, 0.6), "a small window");
+        assert_eq!(of(1, 1, u64::MAX).judge((Limit::Congestion, 0.9)), (Limit::ReceiverCpu, 0.9), "a peer's claim");
     }
 
     #[test]

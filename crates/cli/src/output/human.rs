@@ -148,14 +148,16 @@ pub(crate) fn drops(end: &Report) -> Option<String> {
     let here = end.packets_dropped.map(|dropped| (dropped, end.packets_received));
     let there = end.peer.as_ref().and_then(|peer| peer.packets_dropped.zip(peer.packets_received));
     let hosts = [("this host", "", here), ("the receiving host", "on that host, ", there)];
-    let many = |(dropped, received): &(u64, u64)| dropped * NOTEWORTHY_DROPS >= dropped + received;
+    let many = |(dropped, received): &(u64, u64)| {
+        dropped.saturating_mul(NOTEWORTHY_DROPS) >= dropped.saturating_add(*received)
+    };
     let (host, on_it, (dropped, received)) =
         hosts.into_iter().find_map(|(host, on_it, packets)| Some((host, on_it, packets.filter(many)?)))?;
     Some(format!(
         "{} ({} of those that came) died in the buffer of the socket of {host} (recv_drops), because the program took them too late, and \
          not on the network; {on_it}{}",
         plural(dropped, "packet"),
-        percent(share(dropped as f64, (dropped + received) as f64)),
+        percent(share(dropped as f64, dropped.saturating_add(received) as f64)),
         room_to_receive(),
     ))
 }

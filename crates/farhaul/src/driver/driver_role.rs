@@ -26,8 +26,8 @@ use super::channels::ALARM;
 use super::core::{DriverThread, WaitPlace};
 use super::guard::{EndpointGuard, Rest, Shared};
 use super::receive_state::{ReceiveState, pause};
-use super::wait_times::{BRIEF, WaitTimes};
 use super::wait_queue::Ticket;
+use super::wait_times::{BRIEF, WaitTimes};
 use crate::error::Error;
 
 /// How long a caller may be away before the driver thread drives again. Deadlines and arrivals may wait for so long, twice the

@@ -14,9 +14,9 @@ use farhaul_units::Instant;
 use super::channels::{ChannelPort, ChannelSockets, SOCKET, open_pair};
 use super::closing::{LONGEST_PORT_CLOSE, once_closed};
 use super::core::DriverThread;
+use super::driver_role::DriverRole;
 use super::guard::Shared;
 use super::receive_state::pause;
-use super::driver_role::DriverRole;
 use crate::error::Error;
 
 /// A transport that runs on a UDP port. Its drop ends the driver thread after the connections are closed, without waiting for that.
