@@ -278,6 +278,8 @@ impl CommitState {
 mod tests {
     use std::path::Path;
 
+    use std::os::unix::fs::MetadataExt;
+
     use farhaul_session::{Ends, Mtime};
 
     use super::*;
@@ -291,11 +293,34 @@ mod tests {
         let shared = Shared::default();
         let here = Arc::new(Directory::open(&std::env::temp_dir()).unwrap());
         let id = EntryId(7);
-        shared.state().named.push(Named { id, directories: vec![here], _permit: Permit::take() });
+        shared.state().named.push(Named { id, directories: vec![here], time: None, _permit: Permit::take() });
         shared.state().under_way = 1;
         shared.work_here();
         assert_eq!(shared.state().outcomes, [(id, Ok(()))]);
         assert_eq!(shared.state().under_way, 0);
+    }
+
+    #[test]
+    fn a_directory_gets_its_time_once_its_names_survive_a_crash() {
+        let path = std::env::temp_dir().join(format!("farhaul-time-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        let directory = Arc::new(Directory::open(&path).unwrap());
+        let properties = TargetProperties::plain(None, Mtime { seconds: 7, nanos: 0 });
+        for is_ours in [true, false] {
+            let (directory, parent, properties) = (Arc::clone(&directory), Arc::clone(&directory), properties.clone());
+            let commit = DirectoryCommit { id: EntryId(0), directory, parent, properties, is_ours, syncs: true };
+            let done = Task::Directory(commit, Permit::take()).perform();
+            let seconds = || std::fs::metadata(&path).unwrap().mtime();
+            assert_ne!(seconds(), 7, "a copy that is killed here leaves it to the next one");
+            let named = done.into_iter().map(|done| match done {
+                Done::Named(named) => named,
+                other => panic!("{other:?}"),
+            });
+            Task::Sync(named.collect()).perform();
+            assert_eq!(seconds(), 7);
+            std::fs::create_dir_all(path.join("sub")).unwrap();
+        }
+        std::fs::remove_dir_all(&path).unwrap();
     }
 
     #[test]
@@ -340,7 +365,7 @@ mod tests {
         state.directories.extend([commit(1, &mine), commit(2, &other)]);
         assert!(matches!(state.next_task(), Some(Task::Directory(DirectoryCommit { id: EntryId(2), .. }, _))));
         assert!(state.next_task().is_none());
-        let named = Named { id: EntryId(0), directories: vec![Arc::clone(&mine)], _permit: Permit::take() };
+        let named = Named { id: EntryId(0), directories: vec![Arc::clone(&mine)], time: None, _permit: Permit::take() };
         state.on_done(Done::Named(named));
         assert!(matches!(state.next_task(), Some(Task::Sync(named)) if named.len() == 1));
         assert!(matches!(state.next_task(), Some(Task::Directory(DirectoryCommit { id: EntryId(1), .. }, _))));

@@ -256,8 +256,14 @@ impl TargetProperties {
         Self { mode: None, ..self.clone() }
     }
 
-    /// Sets all of it. The owner comes first, since the system then takes off set-user-id bits, and the time last.
+    /// Sets all of it, the time last.
     pub(super) fn set(&self, handle: impl AsFd) -> Result<(), Errno> {
+        self.set_but_time(&handle)?;
+        self.set_time(handle)
+    }
+
+    /// Sets all but the time. The owner comes first, since the system then takes off set-user-id bits.
+    pub(super) fn set_but_time(&self, handle: impl AsFd) -> Result<(), Errno> {
         self.set_owner(&handle)?;
         if let Some((chosen, attributes)) = &self.attributes {
             set_attributes(&handle, *chosen, attributes)?;
@@ -266,7 +272,7 @@ impl TargetProperties {
             // An access control list holds the bits of the group, and this sets its mask as the source had it.
             self.if_there_are_modes(fchmod(&handle, Mode::from_raw_mode(mode)))?;
         }
-        self.set_time(handle)
+        Ok(())
     }
 
     /// The result of an attempt to set the mode.
@@ -299,8 +305,8 @@ impl TargetProperties {
         self.mode.is_some() || self.owner.is_some() || self.attributes.is_some()
     }
 
-    /// Whether a directory that existed before has all of it, so that nothing need be written. A broken copy that gave names in it has
-    /// left it another time.
+    /// Whether a directory that existed before has all of it, so that nothing need be written. It gets its time once its names survive a
+    /// crash, so a broken copy that gave names in it has left it another time.
     pub(super) fn are_in_directory(&self, directory: impl AsFd) -> bool {
         !self.is_any() && rustix::fs::fstat(directory).is_ok_and(|stat| mtime(&stat) == self.mtime)
     }

@@ -74,9 +74,15 @@ pub(super) struct Named {
     pub(super) id: EntryId,
     /// Those to synchronise.
     pub(super) directories: Vec<Arc<Directory>>,
+    /// The time that the first of them gets then.
+    pub(super) time: Option<DirectoryTime>,
     /// Returned when the directories are closed.
     pub(super) _permit: Permit,
 }
+
+/// The time of a directory, and whether this copy has made it.
+#[derive(Debug)]
+pub(super) struct DirectoryTime(TargetProperties, bool);
 
 #[derive(Debug)]
 pub(super) enum Task {
@@ -99,10 +105,16 @@ impl Task {
         match self {
             Self::Files(files) => commit_files(files),
             Self::Directory(DirectoryCommit { id, directory, parent, properties, is_ours, syncs }, permit) => {
-                let set = finish(&directory, &properties, is_ours);
+                let mut set = finish(&directory, &properties, is_ours);
+                let time = DirectoryTime(properties, is_ours);
+                let (directories, time) = if syncs {
+                    (vec![directory, parent], Some(time))
+                } else {
+                    set = set.and_then(|()| time.set(&directory));
+                    (Vec::new(), None)
+                };
                 let set = set.map_err(|error| failure("set the properties of the directory", error));
-                let directories = if syncs { vec![directory, parent] } else { Vec::new() };
-                vec![Done::of(Named { id, directories, _permit: permit }, set)]
+                vec![Done::of(Named { id, directories, time, _permit: permit }, set)]
             }
             Self::Sync(named) => vec![Done::Synced(synced(named))],
         }
@@ -126,7 +138,7 @@ fn commit_files(files: Vec<(FileCommit, Permit)>) -> Vec<Done> {
             let directories = if how.syncs { vec![Arc::clone(content.directory())] } else { Vec::new() };
             let (partial, small) = content.written(how.patience.as_deref());
             let partial = partial.and_then(|mut partial| partial.prepare(&how).map(|()| partial));
-            Prepared { named: Named { id, directories, _permit: permit }, how, partial, small }
+            Prepared { named: Named { id, directories, time: None, _permit: permit }, how, partial, small }
         })
         .collect();
     sync(&mut prepared);
@@ -181,21 +193,28 @@ fn sync(prepared: &mut [Prepared]) {
     }
 }
 
-/// Gives a directory its properties.
+impl DirectoryTime {
+    fn set(&self, directory: &Directory) -> Result<(), Errno> {
+        let Self(properties, is_ours) = self;
+        if_owned(properties.set_time(directory), *is_ours)
+    }
+}
+
+/// The result of an attempt to set properties of a directory. The system lets only the owner of one that existed before do that.
+fn if_owned(set: Result<(), Errno>, is_ours: bool) -> Result<(), Errno> {
+    if is_ours { set } else { set.or_else(|error| if error == Errno::PERM { Ok(()) } else { Err(error) }) }
+}
+
+/// Gives a directory its properties, without the time.
 fn finish(directory: &Directory, properties: &TargetProperties, is_ours: bool) -> Result<(), Errno> {
     if !is_ours {
-        // The system lets only the owner of a directory set them.
-        return match properties.set(directory) {
-            Err(Errno::PERM) => Ok(()),
-            set => set,
-        };
+        return if_owned(properties.set_but_time(directory), is_ours);
     }
     // The mode may forbid to take the mark off.
     directory.unmark();
-    let Some(mode) = properties.mode else { return properties.set(directory) };
-    properties.without_mode().set(directory)?;
-    properties.if_there_are_modes(directory.set_mode(mode))?;
-    properties.set_time(directory)
+    let Some(mode) = properties.mode else { return properties.set_but_time(directory) };
+    properties.without_mode().set_but_time(directory)?;
+    properties.if_there_are_modes(directory.set_mode(mode))
 }
 
 /// Synchronises each directory once, even after failures of others.
@@ -209,6 +228,8 @@ fn synced(all: Vec<Named>) -> Vec<CommitResult> {
     let outcome = |named: Named| {
         let mine = |directory: &Arc<Directory>| named.directories.iter().any(|its| its.is_same(directory));
         let result = results.iter().filter(|(directory, _)| mine(directory)).try_for_each(|(_, result)| *result);
+        let time = || named.time.as_ref().zip(named.directories.first());
+        let result = result.and_then(|()| time().map_or(Ok(()), |(time, directory)| time.set(directory)));
         (named.id, result.map_err(|error| failure("write the directory to the disk", error)))
     };
     all.into_iter().map(outcome).collect()

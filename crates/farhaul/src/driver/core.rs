@@ -66,6 +66,8 @@ pub(crate) struct Core<T> {
     pub(super) wake_coalescing: WakeCoalescing,
     accepting: Accepting,
     slots: Vec<Option<Slot>>,
+    /// Slots in use.
+    pub(super) connections: usize,
     /// Times at which the waiters for a change of a connection check again, even without an event.
     alarms: BTreeSet<(Instant, ConnectionId)>,
     /// Connections without handles that still deliver their data.
@@ -136,6 +138,7 @@ impl<T: Streams + Channels> Core<T> {
             wake_coalescing: WakeCoalescing::default(),
             accepting: Accepting::default(),
             slots: Vec::new(),
+            connections: 0,
             alarms: BTreeSet::new(),
             lingering: Lingering::default(),
             leaving: VecDeque::new(),
@@ -203,6 +206,7 @@ impl<T: Streams + Channels> Core<T> {
         if let Some(slot) = find(&mut self.slots, id) {
             slot.silence(&mut self.alarms);
             self.slots[id.slot()] = None;
+            self.connections -= 1;
         }
         self.transport.release(now, id);
         self.leaving.push_back(id);
@@ -285,10 +289,12 @@ impl<T: Streams + Channels> Core<T> {
         (self.accepting.open, !self.accepting.queue.is_empty())
     }
 
-    /// Whether it has one connection and no more.
-    pub(super) fn has_one_connection(&self) -> bool {
-        let mut connections = self.slots.iter().flatten();
-        connections.next().is_some() && connections.next().is_none()
+    /// Whether others of the connection than who waits at `place` wait for news of a stream: threads whose waits are brief, or tasks.
+    pub(super) fn has_other_waiters(&mut self, place: WaitPlace) -> bool {
+        let (WaitPlace::Read(id) | WaitPlace::Write(id) | WaitPlace::Change(id)) = place else { return false };
+        let waits = |queue: &WaitQueue| queue.is_awaited();
+        find(&mut self.slots, id)
+            .is_some_and(|slot| waits(&slot.readable) || waits(&slot.writable) || waits(&slot.changed))
     }
 
     /// The wait queue of a place. `None` if the connection's handle is gone.
@@ -417,6 +423,7 @@ impl<T: Streams + Channels> Core<T> {
             self.slots.resize_with(id.slot() + 1, || None);
         }
         let (readable, writable, changed) = (WaitQueue::default(), WaitQueue::default(), WaitQueue::default());
+        self.connections += usize::from(self.slots[id.slot()].is_none());
         self.slots[id.slot()] =
             Some(Slot { id, status, handle: Handle::Held, readable, writable, changed, alarm: None });
     }

@@ -19,13 +19,14 @@ use std::time::Duration;
 use std::{io, thread};
 
 use farhaul_proto::{Channels, Streams};
-use farhaul_udp::{Alarm, Clock, Interest, Ready, UdpSocket, Waiter, Waker};
+use farhaul_udp::{Alarm, Interest, Ready, UdpSocket, Waiter, Waker};
 use farhaul_units::Instant;
 
 use super::channels::ALARM;
 use super::core::{DriverThread, WaitPlace};
 use super::guard::{EndpointGuard, Rest, Shared};
 use super::receive_state::{ReceiveState, pause};
+use super::transmit_queue::QueueState;
 use super::wait_queue::Ticket;
 use super::wait_times::{BRIEF, WaitTimes};
 use crate::error::Error;
@@ -65,17 +66,21 @@ impl DriverRole {
         })
     }
 
-    /// What the driver thread needs to drive. `None` while a caller drives or is away with a lease. The alarm rings once the lease is
-    /// over.
-    pub(super) fn for_thread(&self, now: Instant) -> Option<MutexGuard<'_, ReceiveState>> {
-        if self.has_caller.load(Ordering::Acquire) || self.lease.load(Ordering::Acquire) > now.as_nanos() {
-            return None;
+    /// What the driver thread needs to drive. If a caller is away, the rest of its lease: the alarm rings then, but the thread may have
+    /// stopped it just before. Nothing while a caller drives, which sets the alarm or wakes the thread after this look.
+    pub(super) fn for_thread(&self, now: Instant) -> Result<MutexGuard<'_, ReceiveState>, Option<Duration>> {
+        if self.has_caller.load(Ordering::Acquire) {
+            return Err(None);
+        }
+        match self.lease.load(Ordering::Acquire).saturating_sub(now.as_nanos()) {
+            0 => {}
+            left => return Err(Some(Duration::from_nanos(left))),
         }
         match self.receiving.try_lock() {
-            Ok(receiving) => Some(receiving),
+            Ok(receiving) => Ok(receiving),
             // What a panicking caller left there is only a batch.
-            Err(TryLockError::Poisoned(receiving)) => Some(receiving.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Poisoned(receiving)) => Ok(receiving.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(None),
         }
     }
 
@@ -101,6 +106,11 @@ impl DriverRole {
         }
     }
 
+    /// Lets a caller be away for `time` from now on. The alarm is to follow.
+    fn begin_lease(&self, now: Instant, time: Duration) {
+        self.lease.store((now + time).as_nanos(), Ordering::Release);
+    }
+
     /// Ends the lease of a caller that is away.
     pub(super) fn end_lease(&self) {
         self.lease.store(0, Ordering::Release);
@@ -110,26 +120,22 @@ impl DriverRole {
 /// A caller that drives. Its drop gives the role back.
 struct Caller<'a> {
     role: &'a DriverRole,
-    clock: &'a Clock,
     /// Wakes the driver thread.
     thread: &'a Waker,
     /// `None` only during the drop.
     receiving: Option<MutexGuard<'a, ReceiveState>>,
-    /// It was woken, so that it will be back soon. Otherwise the driver thread drives at once.
-    was_woken: bool,
+    /// How long it may be away. Without a lease, the driver thread drives at once.
+    lease: Option<Duration>,
 }
 
 impl Drop for Caller<'_> {
     fn drop(&mut self) {
-        let lease = if self.was_woken { (self.clock.now() + LEASE).as_nanos() } else { 0 };
-        self.role.lease.store(lease, Ordering::Release);
         self.role.has_caller.store(false, Ordering::Release);
         // The thread can take it, whenever it looks from now on.
         self.receiving = None;
-        if self.was_woken {
-            self.role.alarm.set(LEASE);
-        } else {
-            self.thread.wake();
+        match self.lease {
+            Some(time) => self.role.alarm.set(time),
+            None => self.thread.wake(),
         }
     }
 }
@@ -140,15 +146,15 @@ struct Waiting<'a> {
     ticket: &'a Ticket,
     begin: Instant,
     most: Duration,
+    /// How long it may be away once it is woken.
+    lease: Option<Duration>,
 }
 
 /// What a caller that drives does next.
 enum Next {
     Drive(Rest),
-    /// Its place was woken.
-    Look,
-    /// The wait is not brief.
-    Resign,
+    /// Its place was woken, or the wait is not brief. It may be away for so long.
+    Leave(Option<Duration>),
 }
 
 impl<T: Streams + Channels> Shared<T> {
@@ -165,9 +171,9 @@ impl<T: Streams + Channels> Shared<T> {
     /// Drives the port, which this caller has claimed, while it waits at `place`: until that is woken, or for a brief time.
     fn drive(&self, (place, ticket): (WaitPlace, &Ticket), timeout: Option<Duration>) -> Result<(), Error> {
         let Self { role, clock, waker: thread, socket, .. } = self;
-        let mut caller = Caller { role, clock, thread, receiving: Some(role.for_caller()), was_woken: false };
+        let mut caller = Caller { role, thread, receiving: Some(role.for_caller()), lease: None };
         let most = timeout.map_or(BRIEF, |timeout| timeout.min(BRIEF));
-        let waiting = Waiting { place, ticket, begin: clock.now(), most };
+        let mut waiting = Waiting { place, ticket, begin: clock.now(), most, lease: None };
         let (mut is_readable, mut is_alarm_set) = (true, true);
         loop {
             let Some(receiving) = &mut caller.receiving else { return Ok(()) };
@@ -176,6 +182,7 @@ impl<T: Streams + Channels> Shared<T> {
             guard.begin_as_driver(receiving.is_streaming);
             let now = guard.now();
             receiving.hand_in(&mut guard, socket);
+            waiting.lease = receiving.lease();
             let mut next = guard.end_as_caller(&waiting);
             let mut sleep = Duration::ZERO;
             if let Next::Drive(rest) = &next {
@@ -188,14 +195,14 @@ impl<T: Streams + Channels> Shared<T> {
             }
             let rest = match next {
                 Next::Drive(rest) => rest,
-                Next::Look => {
-                    caller.was_woken = true;
+                Next::Leave(lease) => {
+                    caller.lease = lease;
                     return Ok(());
                 }
-                Next::Resign => return Ok(()),
             };
+            let left = || waiting.most.saturating_sub(clock.now() - waiting.begin);
             if !sleep.is_zero() {
-                pause(sleep);
+                pause(sleep.min(left()));
             }
             if receiving.is_streaming {
                 continue;
@@ -204,10 +211,12 @@ impl<T: Streams + Channels> Shared<T> {
                 role.alarm.stop();
             }
             let interest = if rest.blocked { Interest::Both } else { Interest::Readable };
-            let left = waiting.most.saturating_sub(clock.now() - waiting.begin);
-            let time = rest.time.map_or(left, |time| time.min(left));
-            let waited = role.waker.wait_beside(&**socket, interest, Some(time));
-            is_readable = waited.map_err(|source| Error::System { what: "a wait for the socket", source })?;
+            let time = rest.time.map_or_else(left, |time| time.min(left()));
+            // Where the system refuses to wait, as it may with few descriptors, the driver thread can.
+            let Ok(waited) = role.waker.wait_beside(&**socket, interest, Some(time)) else {
+                return self.lock().map(|mut guard| guard.end_wait(&waiting, false));
+            };
+            is_readable = waited;
         }
     }
 }
@@ -220,7 +229,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         timeout: Option<Duration>,
     ) -> Result<Result<(), Error>, Self> {
         let role = &self.shared.role;
-        let is_alone = self.channel_requests.is_none() && self.has_one_connection();
+        let is_alone = self.channel_requests.is_none() && self.connections == 1;
         let hears_stream = self.answering.as_ref().is_some_and(|answering| answering.hears_stream(self.now()));
         if !matches!(place, WaitPlace::Read(_) | WaitPlace::Write(_)) || !is_alone || hears_stream {
             return Err(self);
@@ -244,19 +253,57 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         self.wake_readers(now);
         // It sees by itself whether it was woken.
         self.wakeups.driving_caller = false;
-        let end = self.shared.clock.now();
-        let time = end - waiting.begin;
         let was_woken = self.wait_queue(place).is_none_or(|queue| queue.woken_since(waiting.ticket));
-        self.caller_drives = !was_woken && time < waiting.most;
+        let shared = self.shared;
+        self.caller_drives = !was_woken && shared.clock.now() - waiting.begin < waiting.most;
         if self.caller_drives {
-            return Next::Drive(self.end_asleep(state, next));
+            let (rest, wakeups) = self.end_asleep(state, next);
+            shared.deliver(wakeups);
+            return Next::Drive(rest);
         }
-        if let Some(queue) = self.wait_queue(place) {
-            queue.leave_driving();
-            queue.times.end(end, time);
+        self.end_wait(waiting, was_woken);
+        // Nobody wakes them, or sends the rest, while it is away.
+        self.end_streaming();
+        let lease =
+            waiting.lease.filter(|_| was_woken && state == QueueState::Drained && !self.has_other_waiters(place));
+        if let Some(time) = lease {
+            shared.role.begin_lease(shared.clock.now(), time);
         }
-        self.thread = if was_woken { DriverThread::Replaced(now + LEASE) } else { DriverThread::Awake };
+        self.thread = lease.map_or(DriverThread::Awake, |time| DriverThread::Replaced(now + time));
         self.end();
-        if was_woken { Next::Look } else { Next::Resign }
+        Next::Leave(lease)
+    }
+
+    /// Notes that a caller that drove waits no more.
+    fn end_wait(&mut self, waiting: &Waiting<'_>, was_woken: bool) {
+        let end = self.shared.clock.now();
+        if let Some(queue) = self.wait_queue(waiting.place) {
+            queue.leave_driving();
+            queue.times.end(end, end - waiting.begin, was_woken);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul_udp::{Clock, Options};
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_stopped_the_alarm_of_a_later_lease_wakes_at_its_end_all_the_same() {
+        let socket = UdpSocket::bind("127.0.0.1:0".parse().unwrap(), Options::default()).unwrap();
+        let (role, mut waiter, clock) = (DriverRole::new(&socket).unwrap(), Waiter::new().unwrap(), Clock::start());
+        role.watch(&waiter).unwrap();
+        role.alarm.set(Duration::ZERO);
+        let ready = waiter.wait(Some(Duration::from_secs(10))).unwrap();
+        let now = clock.now();
+        role.begin_lease(now, LEASE);
+        role.alarm.set(LEASE);
+        role.note(ready);
+        assert_eq!(role.for_thread(now).err(), Some(Some(LEASE)));
+        assert!(role.for_thread(now + LEASE).is_ok());
+        assert!(role.claim() && !role.claim());
+        assert_eq!(role.for_thread(now + LEASE).err(), Some(None), "the caller's end wakes it");
     }
 }

@@ -318,8 +318,8 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         }
     }
 
-    /// Ends the driver thread's access. Returns its rest until the next one. `channels` take the requests for them.
-    pub(super) fn end_and_sleep(mut self, channels: Option<&mut ChannelSockets>) -> Rest {
+    /// Ends the driver thread's access. Returns its rest until the next one, and whom to wake. `channels` take the requests for them.
+    pub(super) fn end_and_sleep(mut self, channels: Option<&mut ChannelSockets>) -> (Rest, Wakeups) {
         let (state, next) = self.advance();
         let now = self.now;
         self.wake_readers(now);
@@ -329,8 +329,8 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         self.end_asleep(state, next)
     }
 
-    /// Ends an access of who drives, before a rest until `next`.
-    pub(super) fn end_asleep(mut self, state: QueueState, next: Option<Instant>) -> Rest {
+    /// Ends an access of who drives, before a rest until `next`. Returns the rest, and whom to wake.
+    pub(super) fn end_asleep(mut self, state: QueueState, next: Option<Instant>) -> (Rest, Wakeups) {
         let holds_readers = self.wake_coalescing.is_holding();
         self.thread = DriverThread::Asleep(next);
         // Later datagrams wait a little, so that they leave together.
@@ -339,9 +339,10 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         let end = self.shared.clock.now();
         let end = self.timeline.at(end, None);
         let over = self.closing && self.all_left();
-        self.end();
+        let wakeups = std::mem::take(&mut self.wakeups);
+        self.give_up();
         let time = next.map(|next| next.saturating_since(end));
-        Rest { time, blocked: state == QueueState::Blocked, over, holds_readers }
+        (Rest { time, blocked: state == QueueState::Blocked, over, holds_readers }, wakeups)
     }
 
     /// Unlocks, then wakes the waiters.
@@ -394,6 +395,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
     /// Ends the access and waits until `place` is woken or `timeout` has passed.
     fn sleep(mut self, place: WaitPlace, timeout: Option<Duration>) -> Result<(), Error> {
         let begin = self.shared.clock.now();
+        let was_replaced = matches!(self.thread, DriverThread::Replaced(_));
         let queue = self.wait_queue(place).ok_or(Error::Finished)?;
         queue.times.begin(begin);
         let ticket = queue.join();
@@ -419,7 +421,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
             Ok(driven) => return driven,
             Err(guard) => guard,
         };
-        if matches!(guard.thread, DriverThread::Replaced(_)) {
+        if was_replaced {
             // The caller that was away waits for the driver thread now.
             guard.thread = DriverThread::Awake;
             guard.shared.role.end_lease();
@@ -435,8 +437,9 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         };
         let end = guard.shared.clock.now();
         if let Some(queue) = core.wait_queue(place) {
+            let was_woken = queue.woken_since(&ticket);
             queue.leave(&ticket);
-            queue.times.end(end, end - begin);
+            queue.times.end(end, end - begin, was_woken);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use farhaul_units::Instant;
 /// protocol work. A sleep of 0.5 ms gathers forty and is short compared with any wide-area RTT.
 const LONGEST: Duration = Duration::from_micros(500);
 /// Shorter sleeps cost as much as they save.
-const SHORTEST: Duration = Duration::from_micros(60);
+pub(super) const SHORTEST: Duration = Duration::from_micros(60);
 /// Arrivals further apart are no stream of data, so each is answered at once.
 const BUSY_WITHIN: Duration = Duration::from_micros(250);
 /// At most one part in this many of the socket's receive buffer may fill during a sleep.
@@ -41,6 +41,11 @@ impl ReceiveCoalescing {
             _ => Duration::ZERO,
         };
         if sleep < SHORTEST { Duration::ZERO } else { sleep }
+    }
+
+    /// Time in which arrivals as of late fill half of the socket's receive buffer.
+    pub(super) fn time_to_half(&self) -> Duration {
+        self.fill * u32::try_from(BUFFER_SHARE / 2).unwrap_or(1)
     }
 
     /// Returns whether arrivals follow one another like a stream.

@@ -9,9 +9,10 @@ use farhaul_udp::{BufferKind, RecvBatch, UdpSocket};
 use farhaul_units::Instant;
 
 use super::core::Core;
+use super::driver_role::LEASE;
 use super::guard::{EndpointGuard, Rest};
 use super::probes::Sender;
-use super::receive_coalescing::ReceiveCoalescing;
+use super::receive_coalescing::{ReceiveCoalescing, SHORTEST};
 use super::receive_drops::ReceiveDrops;
 
 /// Pause after a receive error that does not pass.
@@ -89,6 +90,12 @@ impl ReceiveState {
         }
         // A sleep would add to the delay of a control stream, at either end.
         self.hears_stream = answering.as_ref().is_some_and(|answering| answering.hears_stream(now));
+    }
+
+    /// How long nobody need receive while a caller is away. `None` if somebody must at once.
+    pub(super) fn lease(&self) -> Option<Duration> {
+        let time = LEASE.min(self.coalescing.time_to_half());
+        (time >= SHORTEST && !self.hears_stream).then_some(time)
     }
 
     /// The sleep before the next look at the socket, to gather datagrams. Zero for none. Then the holder waits for the

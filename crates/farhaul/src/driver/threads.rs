@@ -94,6 +94,7 @@ impl<T: Streams + Channels + Send + 'static> Drop for Driver<T> {
             self.shared.begin_to_close();
             core.closing = true;
             drop(core);
+            self.shared.role.end_lease();
             self.shared.waker.wake();
         }
     }
@@ -156,15 +157,18 @@ fn run<T: Streams + Channels>(
     let mut end = None;
     let mut is_readable = true;
     loop {
-        let Some(mut receiving) = shared.role.for_thread(shared.clock.now()) else {
-            if watched.take().is_some() && waiter.unwatch(&shared.socket).is_err() {
-                return;
+        let mut receiving = match shared.role.for_thread(shared.clock.now()) {
+            Ok(receiving) => receiving,
+            Err(lease) => {
+                if watched.take().is_some() && waiter.unwatch(&shared.socket).is_err() {
+                    return;
+                }
+                let Ok(()) = shared.serve_cancellers() else { return };
+                let Ok(ready) = waiter.wait(lease) else { return };
+                shared.role.note(ready);
+                is_readable = true;
+                continue;
             }
-            let Ok(()) = shared.serve_cancellers() else { return };
-            let Ok(ready) = waiter.wait(None) else { return };
-            shared.role.note(ready);
-            is_readable = true;
-            continue;
         };
         if watched.is_none() {
             if waiter.watch(&shared.socket, SOCKET, Interest::Readable).is_err() {
@@ -187,8 +191,9 @@ fn run<T: Streams + Channels>(
         if guard.closing && *end.get_or_insert(now + linger) <= now {
             return;
         }
-        let mut rest = guard.end_and_sleep(channels.as_mut());
+        let (mut rest, wakeups) = guard.end_and_sleep(channels.as_mut());
         if rest.over {
+            shared.deliver(wakeups);
             return;
         }
         if let Some(channels) = &mut channels {
@@ -197,8 +202,9 @@ fn run<T: Streams + Channels>(
         }
         let sleep = receiving.sleep(now, &rest);
         let is_streaming = receiving.is_streaming;
-        // A caller that is to wait may drive from here on.
+        // A caller that is to wait may drive from here on. Wakers of tasks are foreign code, for which it must not wait.
         drop(receiving);
+        shared.deliver(wakeups);
         if rest.holds_readers && !is_streaming {
             let Ok(mut guard) = shared.lock() else { return };
             guard.end_streaming();

@@ -36,6 +36,11 @@ impl WaitQueue {
         Ticket { condvar: Arc::clone(&self.condvar), wakes: self.wakes }
     }
 
+    /// Whether threads whose waits are brief wait here, or tasks. Without one that drives.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.blocked > 0 && self.times.is_brief() || !self.tasks.is_empty()
+    }
+
     /// The thread with this ticket drives the port from now on. It is not woken by the condition variable.
     pub(super) fn drive(&mut self, ticket: &Ticket) {
         self.leave(ticket);

@@ -26,8 +26,9 @@ impl WaitTimes {
         }
     }
 
-    /// It stops to wait, after `time`.
-    pub(super) fn end(&mut self, now: Instant, time: Duration) {
+    /// It stops to wait, after `time`. A wait in vain is not brief, whatever the time-out.
+    pub(super) fn end(&mut self, now: Instant, time: Duration, was_woken: bool) {
+        let time = if was_woken { time } else { time.max(BRIEF) };
         self.waiting = if self.last.is_some() { mean(self.waiting, time) } else { time };
         self.last = Some((time, now));
     }
@@ -57,7 +58,7 @@ mod tests {
         for &(wait, away) in waits {
             times.begin(now);
             now += Duration::from_micros(wait);
-            times.end(now, Duration::from_micros(wait));
+            times.end(now, Duration::from_micros(wait), true);
             now += Duration::from_micros(away);
         }
         times.begin(now);
@@ -69,6 +70,13 @@ mod tests {
         assert!(!WaitTimes::default().is_brief());
         assert!(!after(&[(100, 0), (20_000, 0)]).is_brief());
         assert!(after(&[(20_000, 0), (100, 0)]).is_brief());
+    }
+
+    #[test]
+    fn a_wait_in_vain_is_not_brief_however_short_its_time_out() {
+        let mut times = after(&[(100, 0)]);
+        times.end(Instant::ZERO, Duration::from_millis(1), false);
+        assert!(!times.is_brief());
     }
 
     #[test]

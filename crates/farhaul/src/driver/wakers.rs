@@ -68,6 +68,11 @@ impl Wakers {
         self.clear();
     }
 
+    /// Whether no task waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.len() == self.free.len()
+    }
+
     /// The number of waiting tasks.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {

@@ -215,7 +215,8 @@ impl Acks {
         self.last_seq = seq;
         // Otherwise it would count as ahead after half the number space.
         self.last_said = self.last_said.later(seq);
-        self.advertised_end = self.advertised_end.later(seq.plus(facts.free));
+        // It may move back: the window may have become smaller.
+        self.advertised_end = seq.plus(facts.free);
         // An answer without news needs no confirmation, so a peer cannot make it cost memory (attack B10).
         if demand == Demand::Proof || self.is_unconfirmed() {
             self.window.sent(Sent { number, seq, end: self.advertised_end, at: now });

@@ -335,11 +335,11 @@ impl Receiver {
     }
 
     fn facts(&self, rtt: &Rtt) -> Facts {
-        let free = self.buffer.free();
+        let most = self.crowd.window().unwrap_or(u32::MAX);
         Facts {
             ack_point: self.buffer.ack_point(),
-            free: self.crowd.window().map_or(free, |window| window.min(free)),
-            capacity: self.buffer.capacity(),
+            free: self.buffer.free().min(most),
+            capacity: self.buffer.capacity().min(most),
             rtt: rtt.smoothed(),
             rtt_var: rtt.variation(),
             round_trip: rtt.with_margin(),

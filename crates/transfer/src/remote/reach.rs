@@ -291,7 +291,7 @@ impl OverSsh<'_> {
         stream.moves((self.flows.0, bonding, after), warns, move || match reach()? {
             Ok(udp) => Some(Ok((udp.stream, udp.further))),
             Err(NoUdp::Blocked(blocked)) => Some(Err(slower(&blocked))),
-            Err(NoUdp::Failed(_)) => None,
+            Err(NoUdp::Failed(failed)) => (failed.code != Code::Interrupted).then(|| Err(slower(&failed))),
         })?;
         Ok(Reached { stream, far: Some(far), further: None })
     }

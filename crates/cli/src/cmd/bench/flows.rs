@@ -44,7 +44,7 @@ pub(super) fn sum(end: Report, flows: &[Measured]) -> (Measured, Vec<Flow>) {
 
 /// The packets that died in sockets, of all flows in which any did.
 fn drops(of: impl Iterator<Item = Option<u64>>) -> Option<u64> {
-    of.flatten().reduce(|a, b| a + b)
+    of.flatten().reduce(u64::saturating_add)
 }
 
 /// Time from the receiver's first byte to its last.
