@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use farhaul_proto::{ConnectionId, Read, StreamError, Streams};
+use farhaul_proto::{ConnectionId, Endpoint, Read, StreamError, Streams};
 
 use crate::connection::Connection;
 use crate::driver::Core;
@@ -225,11 +225,15 @@ pub(crate) fn reading(id: ConnectionId, out: &mut [u8]) -> impl Attempt<usize> {
 
 /// An attempt to write `data`; nothing yet while there is no room, or before the connection is established.
 pub(crate) fn writing(id: ConnectionId, data: &[u8]) -> impl Attempt<usize> {
-    let data = &data[..data.len().min(PER_TURN)];
-    move |core: &mut Core<_>, now| match core.transport.write(now, id, data) {
+    move |core: &mut Core<_>, now| match core.transport.write(now, id, turn(core, id, data)) {
         Ok(0) | Err(StreamError::NotConnected) => Ok(None),
         taken => Ok(Some(taken?)),
     }
+}
+
+/// What is written in a turn.
+fn turn<'d>(core: &Core<Endpoint>, id: ConnectionId, data: &'d [u8]) -> &'d [u8] {
+    if data.len() <= PER_TURN { data } else { &data[..core.transport.whole_trains(id, PER_TURN)] }
 }
 
 fn block_len(left: u64) -> usize {

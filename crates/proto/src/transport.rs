@@ -158,6 +158,12 @@ pub trait Streams: Transport {
     /// Bytes that [`write`](Streams::write) would take now.
     fn writable(&self, id: ConnectionId) -> usize;
 
+    /// Of so many bytes to write, those up to the end of the last train for the kernel that they fill; all if they fill none. A writer that has
+    /// more at once need not end its turn with a short train.
+    fn whole_trains(&self, _id: ConnectionId, bytes: usize) -> usize {
+        bytes
+    }
+
     /// Moves received bytes into `out`.
     ///
     /// # Errors

@@ -216,11 +216,8 @@ impl Waker {
     pub fn wait_beside(&self, source: impl AsFd, interest: Interest, timeout: Option<Duration>) -> io::Result<bool> {
         make_sleeps_precise();
         let timeout = timeout.map(|timeout| Timespec::try_from(timeout).unwrap_or(FOREVER));
-        let flags = match interest {
-            Interest::Readable => PollFlags::IN,
-            Interest::Writable => PollFlags::OUT,
-            Interest::Both => PollFlags::IN | PollFlags::OUT,
-        };
+        // The kernel's flags of both calls are the same.
+        let flags = PollFlags::from_bits_truncate(interest.flags().bits() as _);
         let mut sources = [PollFd::new(&source, flags), PollFd::new(&self.0, PollFlags::IN)];
         match poll(&mut sources, timeout.as_ref()) {
             Ok(_) => {}

@@ -121,6 +121,14 @@ impl<const HEADER: usize> PacketStore<HEADER> {
             * (self.slot_size() + size_of::<u16>())
     }
 
+    /// Of so many payload bytes to write, those up to the end of the last train that they fill; all if they fill none.
+    pub(crate) fn whole_trains(&self, bytes: usize) -> usize {
+        let begun = if self.chunks.is_empty() { 0 } else { self.written_in_back % self.per_chunk };
+        let packets = (bytes / self.payload_size) as u32 + begun;
+        let whole = packets - packets % self.per_chunk;
+        if whole > begun { (whole - begun) as usize * self.payload_size } else { bytes }
+    }
+
     /// Bytes from the start of one packet to that of the next.
     const fn stride(&self) -> usize {
         self.payload_size + HEADER
@@ -333,6 +341,14 @@ mod tests {
         assert_eq!(store.packets(), 1);
         store.write(&[3; 30], SeqNo::new(1), number);
         assert_eq!(store.packets(), 2, "packet 0 has left and is closed");
+    }
+
+    #[test]
+    fn whole_trains_end_where_the_kernel_can_take_no_more() {
+        let mut store = store(0, 1_000);
+        assert_eq!([63_999, 64_000, 200_000].map(|bytes| store.whole_trains(bytes)), [63_999, 64_000, 192_000]);
+        store.write(&[1; 2_500], SeqNo::new(0), number);
+        assert_eq!([60_999, 61_000, 130_000].map(|bytes| store.whole_trains(bytes)), [60_999, 61_000, 125_000]);
     }
 
     #[test]

@@ -39,6 +39,8 @@ impl SendBuffer {
             pub(crate) fn leave_blank(&mut self);
             /// Packets that are written from now on have this size.
             pub(crate) fn set_payload_size(&mut self, size: usize);
+            /// See [`PacketStore::whole_trains`](super::packet_store::PacketStore::whole_trains).
+            pub(crate) fn whole_trains(&self, bytes: usize) -> usize;
             /// Oldest packet held. Equals [`end`](Self::end) if empty.
             pub(crate) fn first(&self) -> SeqNo;
             /// The sequence number of the next written packet.

@@ -76,6 +76,8 @@ impl<const HEADER: usize> SizedStores<HEADER> {
             pub(super) fn write(&mut self, data: &[u8], next_to_send: SeqNo, header: impl FnMut(SeqNo, &mut [u8; HEADER]));
             /// Stores one packet. See [`PacketStore::push`].
             pub(crate) fn push(&mut self, payload: &[u8], header: impl FnOnce(SeqNo, &mut [u8; HEADER]));
+            /// See [`PacketStore::whole_trains`].
+            pub(super) fn whole_trains(&self, bytes: usize) -> usize;
             /// Frees memory that is kept for reuse only.
             pub(super) fn shrink(&mut self);
         }

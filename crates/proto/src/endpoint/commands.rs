@@ -230,6 +230,10 @@ impl Streams for Endpoint {
         self.command(id, |connection| connection.write(now, data))?
     }
 
+    fn whole_trains(&self, id: ConnectionId, bytes: usize) -> usize {
+        self.get(id).and_then(Connection::established).map_or(bytes, |connection| connection.whole_trains(bytes))
+    }
+
     fn writable(&self, id: ConnectionId) -> usize {
         self.get(id).map_or(0, Connection::writable)
     }

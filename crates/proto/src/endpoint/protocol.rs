@@ -148,6 +148,11 @@ pub trait Established: Any + Send {
     /// Bytes that [`write`](Self::write) takes now.
     fn room(&self) -> u64;
 
+    /// See [`Streams::whole_trains`](crate::Streams::whole_trains).
+    fn whole_trains(&self, bytes: usize) -> usize {
+        bytes
+    }
+
     /// Whether to wake a writer that found no room.
     fn has_room_again(&mut self) -> bool;
 

@@ -169,6 +169,7 @@ impl Established for Sealed {
             fn note_drops(&mut self, now: Instant, buffer: u64);
             fn write(&mut self, now: Instant, data: &[u8]) -> usize;
             fn room(&self) -> u64;
+            fn whole_trains(&self, bytes: usize) -> usize;
             fn has_room_again(&mut self) -> bool;
             fn read(&mut self, now: Instant, out: &mut [u8]) -> usize;
             fn readable(&self) -> u64;

@@ -188,6 +188,9 @@ impl protocol::Established for UdtConnection {
     }
 
     delegate! {
+        to self.sender.buffer() {
+            fn whole_trains(&self, bytes: usize) -> usize;
+        }
         to self.sender {
             fn room(&self) -> u64;
             fn has_room_again(&mut self) -> bool;
