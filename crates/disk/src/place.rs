@@ -70,7 +70,7 @@ pub(super) struct StoredPlace {
     pub(super) claims: Arc<Claims>,
     /// Whether this copy has made its directory.
     pub(super) is_in_new: bool,
-    /// Whether its directory had the time of the source already. A copy that broke off in it would have left it another time.
+    /// Whether its directory had the time of the source already. A copy that broke off in it left it another time. What a file that failed left there goes with `clean`.
     pub(super) is_in_finished: bool,
     /// The path of its directory in the session.
     parents: RelPath,

@@ -154,8 +154,8 @@ pub(crate) fn drops(end: &Report) -> Option<String> {
     let (host, on_it, (dropped, received)) =
         hosts.into_iter().find_map(|(host, on_it, packets)| Some((host, on_it, packets.filter(many)?)))?;
     Some(format!(
-        "{} ({} of those that came) died in the buffer of the socket of {host} (recv_drops), because the program took them too late, and \
-         not on the network; {on_it}{}",
+        "{} ({} of those that came) died in the buffer of the socket of {host} (recv_drops), and not on the network: the program took them \
+         too late; {on_it}{}",
         plural(dropped, "packet"),
         percent(share(dropped as f64, dropped.saturating_add(received) as f64)),
         room_to_receive(),

@@ -82,7 +82,7 @@ pub(crate) struct Hello {
     /// Flows over UDP that may join the stream through ssh.
     #[serde(default)]
     pub(crate) flows: Option<Flowing>,
-    /// The whole of a small stream, which stays with ssh.
+    /// The whole of a small stream, which stays with ssh, or the request of one that may move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) opening: Option<OpeningText>,
 }
