@@ -15,8 +15,8 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 const SCENARIO: &str = "title = 'x'\nduration = '300ms'\n[link]\nrate = '40mbit'\nrtt = '10ms'\n\
                         [[flow]]\nname = 'udt'\ncount = 20\n[[flow]]\nname = 'tcp'\nprotocol = 'tcp'\ncount = 20\n\
                         [[flow]]\nname = 'cbr'\nprotocol = 'cbr'\nrate = '100kbit'\ncount = 20\n";
-/// The open files that they need: two hosts of 2, flows of 6, 3 and 2, and 64 others.
-const NEEDED: u64 = 2 * 2 + 20 * (6 + 3 + 2) + 64;
+/// The open files that they need: two hosts of 2, flows of 10, 3 and 2, and 64 others.
+const NEEDED: u64 = 2 * 2 + 20 * (10 + 3 + 2) + 64;
 
 #[test]
 fn a_run_gets_the_open_files_that_it_takes_or_is_refused_before_it_begins() {

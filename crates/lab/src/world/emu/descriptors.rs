@@ -15,15 +15,15 @@ const OTHERS: u64 = 64;
 /// The open files of a flow, at both ends.
 fn of_flow(flow: &FlowSpec) -> u64 {
     match &flow.protocol {
-        // A socket at each end, and what its thread waits with (epoll, eventfd).
+        // A socket at each end, what its thread waits with (epoll, eventfd), and what callers that drive need (eventfd, timerfd).
         // Control channels add a listener at each end and the two ends of a connection.
-        Protocol::Bulk(bulk) => 6 + if bulk.protocol.entry().needs_control_channel { 4 } else { 0 },
+        Protocol::Bulk(bulk) => 10 + if bulk.protocol.entry().needs_control_channel { 4 } else { 0 },
         // The listener and the two ends of a connection.
         Protocol::Tcp(_) => 3,
         // The output and the errors of two programs.
         Protocol::Libudt => 4,
         // The same at both ends as a protocol of ours.
-        Protocol::Measured(_) => 6,
+        Protocol::Measured(_) => 10,
         Protocol::Cross(..) => 2,
     }
 }
