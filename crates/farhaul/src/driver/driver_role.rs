@@ -130,6 +130,9 @@ struct Caller<'a> {
 
 impl Drop for Caller<'_> {
     fn drop(&mut self) {
+        if self.lease.is_none() {
+            self.role.end_lease();
+        }
         self.role.has_caller.store(false, Ordering::Release);
         // The thread can take it, whenever it looks from now on.
         self.receiving = None;
