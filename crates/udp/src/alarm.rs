@@ -1,6 +1,5 @@
 //! A timer that one thread sets to end the wait of another.
 
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -11,6 +10,7 @@ use rustix::time::{
 
 /// A timer that any thread may set. A [`Waiter`](crate::Waiter) that watches it is woken when its time has come, and again until
 /// it is [stopped](Self::stop).
+#[derive(Debug)]
 pub struct Alarm(OwnedFd);
 
 /// No time: a timer that does not run.
@@ -46,12 +46,6 @@ impl Alarm {
 impl AsFd for Alarm {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
-    }
-}
-
-impl fmt::Debug for Alarm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Alarm").field(&self.0).finish()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Child processes that always end: line-wise output, a deadline for every wait, and a kill on drop.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -25,6 +27,8 @@ pub(super) struct Process {
     child: Child,
     lines: Receiver<String>,
     output: Output,
+    /// The context switches of each thread, by its name among the tasks.
+    switches: BTreeMap<OsString, f64>,
     stderr: Option<JoinHandle<String>>,
 }
 
@@ -34,7 +38,7 @@ pub(super) struct Output {
     lines: Vec<String>,
     /// Largest resident memory observed, bytes.
     pub(super) peak_memory: Option<f64>,
-    /// Context switches of its threads, voluntary and not. Those of threads that have ended are missing.
+    /// Context switches of its threads, voluntary and not, up to the last reading of each.
     pub(super) context_switches: Option<f64>,
 }
 
@@ -65,7 +69,7 @@ impl Process {
             let _ = stderr.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).into_owned()
         });
-        Ok(Self { name, child, lines, output: Output::default(), stderr: Some(stderr) })
+        Ok(Self { name, child, lines, output: Output::default(), switches: BTreeMap::new(), stderr: Some(stderr) })
     }
 
     /// The id of the process.
@@ -127,8 +131,13 @@ impl Process {
     ///
     /// # Errors
     /// The child does not end in time, or fails.
-    pub(super) fn finish(mut self, time: Duration) -> Result<Output> {
-        let status = self.end(time)?;
+    pub(super) fn finish(self, time: Duration) -> Result<Output> {
+        self.finish_beside(time, None)
+    }
+
+    /// The same. What another child uses is read meanwhile, some of whose threads may end with this one.
+    pub(super) fn finish_beside(mut self, time: Duration, other: Option<&mut Self>) -> Result<Output> {
+        let status = self.end(time, other)?;
         if !status.success() {
             let complaint = self.complaint();
             bail!("{} ended with {status}: {complaint}", self.name);
@@ -142,12 +151,12 @@ impl Process {
         let asked = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         if asked.is_ok_and(|status| status.success()) {
             // A child that ignores the interrupt is killed on drop.
-            let _ = self.end(GRACE);
+            let _ = self.end(GRACE, None);
         }
         std::mem::take(&mut self.output)
     }
 
-    fn end(&mut self, time: Duration) -> Result<ExitStatus> {
+    fn end(&mut self, time: Duration, mut other: Option<&mut Self>) -> Result<ExitStatus> {
         let stopwatch = Stopwatch::start();
         loop {
             let left = stopwatch.left_of(time);
@@ -160,6 +169,9 @@ impl Process {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             self.read_usage();
+            if let Some(other) = &mut other {
+                other.read_usage();
+            }
         }
     }
 
@@ -167,13 +179,14 @@ impl Process {
     fn read_usage(&mut self) {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         self.output.peak_memory = peak_memory(&status).or(self.output.peak_memory);
-        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
-        let switches = threads.filter_map(|thread| {
-            context_switches(&fs::read_to_string(thread.path().join("status")).unwrap_or_default())
-        });
-        // Threads end before the process. The largest sum has most of them.
-        let sum: f64 = switches.sum();
-        self.output.context_switches = Some(self.output.context_switches.unwrap_or(0.0).max(sum));
+        for thread in fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten() {
+            let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+            // A thread that has ended counts as it was read last.
+            if let Some(switches) = context_switches(&status) {
+                self.switches.insert(thread.file_name(), switches);
+            }
+        }
+        self.output.context_switches = Some(self.switches.values().sum());
     }
 
     /// The last line of stderr or stdout. Kills the child.

@@ -53,7 +53,7 @@ impl Tools {
             Amount::Bytes(bytes) => client.args(["--bytes", &format!("{bytes}B")]),
             Amount::Seconds(seconds) => client.args(["--seconds", &seconds.to_string()]),
         };
-        let sending = Process::start(&mut client)?.finish(patience(amount))?;
+        let sending = Process::start(&mut client)?.finish_beside(patience(amount), Some(&mut listener))?;
         let receiving = listener.interrupt();
         relay.map_or(Ok(()), Relay::stop)?;
         let record = sending.record(END)?;
