@@ -190,6 +190,9 @@ impl<T: Streams + Channels> Shared<T> {
             let mut sleep = Duration::ZERO;
             if let Next::Drive(rest) = &next {
                 sleep = receiving.sleep(now, rest);
+                if is_alarm_set && sleep.is_zero() && !rest.blocked {
+                    sleep = receiving.sleep_after_return(now);
+                }
                 if rest.holds_readers && !receiving.is_streaming {
                     let mut guard = self.lock()?;
                     guard.end_streaming();
@@ -199,6 +202,7 @@ impl<T: Streams + Channels> Shared<T> {
             let rest = match next {
                 Next::Drive(rest) => rest,
                 Next::Leave(lease) => {
+                    receiving.note_arrival(now);
                     caller.lease = lease;
                     return Ok(());
                 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use farhaul_units::Instant;
 
+use super::wake_coalescing::ENOUGH;
+
 /// Longest sleep. At 1 Gbit/s, paced traffic brings a datagram every 12 µs. A wake-up for each costs more than all
 /// protocol work. A sleep of 0.5 ms gathers forty and is short compared with any wide-area RTT.
 const LONGEST: Duration = Duration::from_micros(500);
@@ -43,13 +45,22 @@ impl ReceiveCoalescing {
         if sleep < SHORTEST { Duration::ZERO } else { sleep }
     }
 
+    /// Length of the sleep of a reader that has come back for more of a stream and found nothing: until as much as it reads at a time
+    /// has arrived. Without it, each packet would wake the reader.
+    pub(super) fn after_return(&self, now: Instant) -> Duration {
+        let is_stream = now.saturating_since(self.last_arrival) <= BUSY_WITHIN + LONGEST;
+        let share = (ENOUGH as u64 * BUFFER_SHARE) as f64 / self.buffer.max(1) as f64;
+        let sleep = LONGEST.min(self.fill).min(self.fill.mul_f64(share));
+        if is_stream && sleep >= SHORTEST { sleep } else { Duration::ZERO }
+    }
+
     /// Time in which arrivals as of late fill half of the socket's receive buffer.
     pub(super) fn time_to_half(&self) -> Duration {
         self.fill * u32::try_from(BUFFER_SHARE / 2).unwrap_or(1)
     }
 
     /// Returns whether arrivals follow one another like a stream.
-    fn note_arrival(&mut self, now: Instant, bytes: usize) -> bool {
+    pub(super) fn note_arrival(&mut self, now: Instant, bytes: usize) -> bool {
         let gap = now.saturating_since(self.last_arrival);
         self.last_arrival = now;
         let nanos = u128::from(self.buffer / BUFFER_SHARE) * gap.as_nanos() / bytes as u128;
@@ -79,6 +90,19 @@ mod tests {
         coalescing.after_access(at(10_000), 1_500, None);
         assert_eq!(coalescing.after_access(at(10_012), 1_500, None), LONGEST);
         assert_eq!(coalescing.after_access(at(10_512), 62_500, None), LONGEST);
+    }
+
+    #[test]
+    fn a_reader_that_comes_back_waits_for_a_block_of_a_stream_and_for_no_lone_packet() {
+        let mut coalescing = ReceiveCoalescing::new(8 << 20);
+        coalescing.note_arrival(at(10_000), 1_500);
+        assert_eq!(coalescing.after_return(at(11_000)), Duration::ZERO, "no stream");
+        coalescing.note_arrival(at(11_500), 62_500);
+        assert_eq!(coalescing.after_return(at(11_510)), LONGEST, "a gigabit");
+        coalescing.note_arrival(at(11_600), 125_000);
+        assert_eq!(coalescing.after_return(at(11_610)).as_micros(), 209, "ten");
+        coalescing.note_arrival(at(11_625), 125_000);
+        assert_eq!(coalescing.after_return(at(11_626)), Duration::ZERO, "forty: a block is soon there");
     }
 
     #[test]

@@ -92,6 +92,24 @@ impl ReceiveState {
         self.hears_stream = answering.as_ref().is_some_and(|answering| answering.hears_stream(now));
     }
 
+    /// The sleep of a caller that has come back and received nothing. Zero for none.
+    pub(super) fn sleep_after_return(&mut self, now: Instant) -> Duration {
+        let sleep = if self.batch.is_empty() && !self.hears_stream {
+            self.coalescing.after_return(now)
+        } else {
+            Duration::ZERO
+        };
+        self.is_streaming |= !sleep.is_zero();
+        sleep
+    }
+
+    /// A caller leaves with what it has received.
+    pub(super) fn note_arrival(&mut self, now: Instant) {
+        if self.bytes > 0 {
+            self.coalescing.note_arrival(now, self.bytes);
+        }
+    }
+
     /// How long nobody need receive while a caller is away. `None` if somebody must at once.
     pub(super) fn lease(&self) -> Option<Duration> {
         let time = LEASE.min(self.coalescing.time_to_half());

@@ -10,7 +10,7 @@ use farhaul_proto::ConnectionId;
 use farhaul_units::Instant;
 
 /// A reader is woken for this much data, bytes: as much as one read takes under the lock.
-const ENOUGH: usize = 256 << 10;
+pub(super) const ENOUGH: usize = 256 << 10;
 /// Longest wait of a reader for more. At 1 Gbit/s that is the time of [`ENOUGH`].
 const LONGEST: Duration = Duration::from_millis(2);
 
