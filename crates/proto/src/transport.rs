@@ -39,8 +39,8 @@ pub trait Transport {
     );
 
     /// This host has dropped datagrams since the last such call, because its receive buffer of so many bytes was full. Call it before the
-    /// next datagrams are handed in. What is found missing soon after died there
-    /// ([`Totals::packets_dropped`](crate::Totals::packets_dropped)), and peers are told to send no more at a time than the buffer holds.
+    /// next datagrams are handed in. Packets that are found missing soon after count as dropped
+    /// ([`Totals::packets_dropped`](crate::Totals::packets_dropped)). Peers are told to send no more at a time than the buffer holds.
     fn note_drops(&mut self, now: Instant, buffer: u64) {
         let _ = (now, buffer);
     }

@@ -41,7 +41,7 @@ impl Verifier {
     }
 }
 
-/// What a verifier of servers and one of clients say alike: keys are raw, and sign by Ed25519.
+/// The same methods of a verifier of servers and of one of clients: keys are raw, and sign by Ed25519.
 macro_rules! raw_ed25519_keys {
     () => {
         fn verify_tls12_signature(

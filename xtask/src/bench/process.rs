@@ -135,7 +135,7 @@ impl Process {
         self.finish_beside(time, None)
     }
 
-    /// The same. What another child uses is read meanwhile, some of whose threads may end with this one.
+    /// The same. Reads the use of `other` meanwhile, because threads of it may end with this child.
     pub(super) fn finish_beside(mut self, time: Duration, other: Option<&mut Self>) -> Result<Output> {
         let status = self.end(time, other)?;
         if !status.success() {

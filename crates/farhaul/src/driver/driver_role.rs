@@ -1,17 +1,15 @@
 //! A caller that waits for data or room drives the port in place of the driver thread.
 //!
-//! Otherwise two threads take turns for every few packets: each turn costs a context switch, on a busy machine a time slice,
-//! and the data moves from the cache of one processor to that of another.
+//! Otherwise two threads take turns for every few packets. Each turn costs a context switch, and on a busy machine a time slice. The
+//! data moves from the cache of one processor to that of another.
 //!
-//! ```text
-//!   driver thread           caller
-//!   ─────────────           ──────
-//!   drives                  waits (condition variable)   first wait, or the last one was not brief
-//!   is replaced             drives until it is woken     brief waits
-//!   is replaced             is away with its data        for a lease; then the alarm rings for the driver thread
-//! ```
+//! | the caller | the driver thread |
+//! | --- | --- |
+//! | waits for the first time, or its last wait was not brief | drives |
+//! | waits, and its waits are brief: it drives | sleeps |
+//! | is away with its data | sleeps for a lease, then drives |
 //!
-//! Only a connection that is alone on its port relieves the thread, because the others would wait while the caller is away.
+//! Only a caller whose connection is alone on the port drives, because others would wait while it is away.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};

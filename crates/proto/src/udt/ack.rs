@@ -122,9 +122,9 @@ impl Acks {
         self.timer.start(now, self.period);
     }
 
-    /// The window has few packets, so the sender is told of each quarter, and of more only where a light acknowledgement would be due:
-    /// that does not move the window's end. `None` if the window has many.
-    pub(crate) fn hasten(&mut self, window: Option<u32>) {
+    /// The window has few packets, so a full acknowledgement is due for each quarter of it, and at the latest where a light one would
+    /// be, which does not move the window's end. `None` if the window has many.
+    pub(crate) fn set_window(&mut self, window: Option<u32>) {
         self.window_interval = window.map(|window| (window / WINDOW_UPDATE_SHARE).clamp(1, LIGHT_ACK_INTERVAL));
     }
 
@@ -398,6 +398,19 @@ mod tests {
         let reopened = Facts { free, ..full };
         acks.on_read(&reopened);
         (acks, reopened)
+    }
+
+    #[test]
+    fn a_window_that_has_become_smaller_is_reopened_as_well() {
+        let mut acks = Acks::new(SeqNo::new(0), 1000);
+        let full = Facts { free: 0, capacity: 100, ..facts(300) };
+        acks.on_arrival(at(0), 300, true);
+        let decision = acks.decide(at(0), &full).unwrap();
+        let number = acks.make(decision, at(0), &full, (1, 1)).number().unwrap();
+        acks.on_ack2(number, at(1));
+        let reopened = Facts { free: 100, ..full };
+        acks.on_read(&reopened);
+        assert!(acks.decide(at(5), &reopened).is_some(), "the end that was told before the bound is beyond this one");
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! Data arrival: stores packets, finds gaps, measures, and sizes the window.
 
-mod crowd;
 mod fragments;
 mod full_size;
+mod socket_window;
 
 use farhaul_cc::{Control, DataPacket};
 use farhaul_units::{Duration, Instant, SeqNo};
 use farhaul_wire::udt4::{Ack, DataHeader, DropRequest, Fragment, Receipt, SocketId, Timestamp};
 
-use self::crowd::Crowd;
 use self::fragments::Fragments;
 use self::full_size::FullSize;
+use self::socket_window::SocketWindow;
 use super::ack::{Acks, Decision, Facts};
 use super::nak::Naks;
 use super::receipts::Receipts;
@@ -37,7 +37,7 @@ pub(crate) struct Receiver {
     /// When the furthest packet was sent.
     front_left: Timestamp,
     arrival: ArrivalRate,
-    crowd: Crowd,
+    socket_window: SocketWindow,
     capacity: Capacity,
     full: FullSize,
     fragments: Fragments,
@@ -93,7 +93,7 @@ impl Receiver {
             receipts: sizes.receipts.then(|| Receipts::new(first, now)),
             front_left: Timestamp::ZERO,
             arrival: ArrivalRate::default(),
-            crowd: Crowd::default(),
+            socket_window: SocketWindow::default(),
             capacity: Capacity::new(sizes.receipts),
             full: FullSize::new(sizes.full, sizes.largest.is_some()),
             fragments: Fragments::default(),
@@ -262,7 +262,7 @@ impl Receiver {
     /// The socket's receive buffer of so many bytes has overflowed.
     pub(crate) fn note_drops(&mut self, now: Instant, buffer: u64, least_rtt: Option<Duration>) {
         let packets = buffer / (self.full.get() as u64 + u64::from(IP_UDP_HEADER));
-        self.crowd.begin(now, packets, self.on_their_way(least_rtt));
+        self.socket_window.begin(now, packets, self.on_their_way(least_rtt));
     }
 
     /// The packets of an RTT at their present rate, if both are known.
@@ -272,8 +272,8 @@ impl Receiver {
 
     /// The acknowledgement to send now, if any.
     pub(crate) fn poll_ack(&mut self, now: Instant, rtt: &Rtt) -> Option<Ack> {
-        self.crowd.look(now, self.on_their_way(rtt.min()));
-        self.acks.hasten(self.crowd.window());
+        self.socket_window.end_if_over(now, self.on_their_way(rtt.min()));
+        self.acks.set_window(self.socket_window.window());
         let facts = self.facts(rtt);
         let decision = self.acks.decide(now, &facts)?;
         let rates = if decision == Decision::Full {
@@ -335,7 +335,7 @@ impl Receiver {
     }
 
     fn facts(&self, rtt: &Rtt) -> Facts {
-        let most = self.crowd.window().unwrap_or(u32::MAX);
+        let most = self.socket_window.window().unwrap_or(u32::MAX);
         Facts {
             ack_point: self.buffer.ack_point(),
             free: self.buffer.free().min(most),

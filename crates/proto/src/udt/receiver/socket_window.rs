@@ -20,12 +20,12 @@ const LEAST: u32 = 128;
 
 /// The bound of the window, if the socket's buffer has overflowed of late.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Crowd {
+pub(super) struct SocketWindow {
     /// Until when it holds, and its packets.
     present: Option<(Instant, u32)>,
 }
 
-impl Crowd {
+impl SocketWindow {
     /// The buffer of so many packets has overflowed. So many are `on_their_way`, if that is known.
     pub(super) fn begin(&mut self, now: Instant, packets: u64, on_their_way: Option<f64>) {
         let holds = on_their_way.is_some_and(|on_their_way| BEGIN * on_their_way <= packets as f64);
@@ -34,7 +34,7 @@ impl Crowd {
     }
 
     /// Ends the bound once it is old, or once so many are `on_their_way` that it would hold them back.
-    pub(super) fn look(&mut self, now: Instant, on_their_way: Option<f64>) {
+    pub(super) fn end_if_over(&mut self, now: Instant, on_their_way: Option<f64>) {
         let holds = |window: u32| on_their_way.is_some_and(|on_their_way| END * on_their_way <= f64::from(window));
         self.present = self.present.filter(|(until, window)| now <= *until && holds(*window));
     }
@@ -52,18 +52,18 @@ mod tests {
     #[test]
     fn the_window_is_what_the_buffer_holds_where_that_is_more_than_the_path_does() {
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
-        let mut crowd = Crowd::default();
+        let mut socket_window = SocketWindow::default();
         for (on_their_way, window) in [(None, None), (Some(900.0), None), (Some(800.0), Some(1_000))] {
-            crowd.begin(at(1), 1_000, on_their_way);
-            assert_eq!(crowd.window(), window, "{on_their_way:?}");
+            socket_window.begin(at(1), 1_000, on_their_way);
+            assert_eq!(socket_window.window(), window, "{on_their_way:?}");
         }
-        crowd.look(at(11), Some(900.0));
-        assert_eq!(crowd.window(), Some(1_000));
-        crowd.look(at(11), Some(910.0));
-        assert_eq!(crowd.window(), None, "it would hold data back");
-        crowd.begin(at(20), 10, Some(5.0));
-        assert_eq!(crowd.window(), Some(LEAST));
-        crowd.look(at(31), Some(5.0));
-        assert_eq!(crowd.window(), None, "the host has had ten seconds of rest");
+        socket_window.end_if_over(at(11), Some(900.0));
+        assert_eq!(socket_window.window(), Some(1_000));
+        socket_window.end_if_over(at(11), Some(910.0));
+        assert_eq!(socket_window.window(), None, "it would hold data back");
+        socket_window.begin(at(20), 10, Some(5.0));
+        assert_eq!(socket_window.window(), Some(LEAST));
+        socket_window.end_if_over(at(31), Some(5.0));
+        assert_eq!(socket_window.window(), None, "the host has had ten seconds of rest");
     }
 }
