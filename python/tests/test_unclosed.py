@@ -18,6 +18,14 @@ def drop(held):
     gc.collect()
 
 
+@pytest.fixture(autouse=True)
+def nothing_left_of_other_tests():
+    """Collects it, so that no warning of these tests is about it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
+
+
 @pytest.fixture
 def pair():
     """A stream, and the other end of it."""

@@ -246,7 +246,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         }
         queue.drive(ticket);
         let shared = self.shared;
-        self.give_up();
+        self.unlock();
         Ok(shared.drive((place, ticket), timeout))
     }
 
@@ -262,7 +262,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         let shared = self.shared;
         self.caller_drives = !was_woken && shared.clock.now() - waiting.begin < waiting.most;
         if self.caller_drives {
-            let (rest, wakeups) = self.end_asleep(state, next);
+            let (rest, wakeups) = self.end_before_rest(state, next);
             shared.deliver(wakeups);
             return Next::Drive(rest);
         }

@@ -319,18 +319,18 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
     }
 
     /// Ends the driver thread's access. Returns its rest until the next one, and whom to wake. `channels` take the requests for them.
-    pub(super) fn end_and_sleep(mut self, channels: Option<&mut ChannelSockets>) -> (Rest, Wakeups) {
+    pub(super) fn end_as_thread(mut self, channels: Option<&mut ChannelSockets>) -> (Rest, Wakeups) {
         let (state, next) = self.advance();
         let now = self.now;
         self.wake_readers(now);
         if let (Some(channels), Some(queue)) = (channels, &mut self.channel_requests) {
             channels.take(queue);
         }
-        self.end_asleep(state, next)
+        self.end_before_rest(state, next)
     }
 
     /// Ends an access of who drives, before a rest until `next`. Returns the rest, and whom to wake.
-    pub(super) fn end_asleep(mut self, state: QueueState, next: Option<Instant>) -> (Rest, Wakeups) {
+    pub(super) fn end_before_rest(mut self, state: QueueState, next: Option<Instant>) -> (Rest, Wakeups) {
         let holds_readers = self.wake_coalescing.is_holding();
         self.thread = DriverThread::Asleep(next);
         // Later datagrams wait a little, so that they leave together.
@@ -340,7 +340,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         let end = self.timeline.at(end, None);
         let over = self.closing && self.all_left();
         let wakeups = std::mem::take(&mut self.wakeups);
-        self.give_up();
+        self.unlock();
         let time = next.map(|next| next.saturating_since(end));
         (Rest { time, blocked: state == QueueState::Blocked, over, holds_readers }, wakeups)
     }
@@ -388,7 +388,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
     }
 
     /// Unlocks without anything that the end of an access does.
-    pub(super) fn give_up(mut self) {
+    pub(super) fn unlock(mut self) {
         self.core = None;
     }
 
@@ -414,7 +414,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         }
         // Advancing may have caused the event that the caller waits for.
         if self.wait_queue(place).is_some_and(|queue| queue.woken_since(&ticket)) {
-            self.give_up();
+            self.unlock();
             return Ok(());
         }
         let mut guard = match self.try_to_drive((place, &ticket), timeout) {

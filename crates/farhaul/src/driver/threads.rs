@@ -191,7 +191,7 @@ fn run<T: Streams + Channels>(
         if guard.closing && *end.get_or_insert(now + linger) <= now {
             return;
         }
-        let (mut rest, wakeups) = guard.end_and_sleep(channels.as_mut());
+        let (mut rest, wakeups) = guard.end_as_thread(channels.as_mut());
         if rest.over {
             shared.deliver(wakeups);
             return;
