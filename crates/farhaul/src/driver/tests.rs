@@ -33,6 +33,8 @@ struct Toy {
     events: Vec<Event>,
     /// Writes take nothing, as if there were no room.
     full: bool,
+    /// Each write fills it until the next datagram.
+    takes_turns: bool,
     /// After its release, it stays until the next datagram.
     lingers: bool,
     released: bool,
@@ -52,6 +54,9 @@ impl Transport for Toy {
         }
         self.incoming.extend_from_slice(bytes);
         self.events.push(Event::Readable(ID));
+        if self.takes_turns && std::mem::take(&mut self.full) {
+            self.events.push(Event::Writable(ID));
+        }
     }
 
     fn handle_timeout(&mut self, _: Instant) {}
@@ -87,6 +92,7 @@ impl Streams for Toy {
             return Ok(0);
         }
         self.outgoing.extend_from_slice(data);
+        self.full = self.takes_turns;
         Ok(data.len())
     }
 

@@ -1,14 +1,16 @@
 //! Callers that drive their port while they wait.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::*;
 
-/// Sends blanks until a reader of `b` drives.
-fn until_a_caller_drives<R>(a: &Driver<Toy>, b: &Driver<Toy>, reader: &thread::ScopedJoinHandle<'_, R>) {
+/// Sends blanks until the `caller` of `b` drives.
+fn until_a_caller_drives<R>(a: &Driver<Toy>, b: &Driver<Toy>, caller: &thread::ScopedJoinHandle<'_, R>) {
     for _ in 0..20_000 {
         if b.lock().unwrap().caller_drives {
             return;
         }
-        assert!(!reader.is_finished(), "it reads on");
+        assert!(!caller.is_finished(), "it goes on");
         write(a, b" ");
         thread::park_timeout(Duration::from_micros(200));
     }
@@ -46,6 +48,46 @@ fn connected() -> (Driver<Toy>, Driver<Toy>) {
 fn a_reader_with_brief_waits_drives_and_hears_the_peer() {
     let (a, b) = connected();
     assert_eq!(while_a_reader_drives(&a, &b, || write(&a, b"hello")).unwrap(), b"hello");
+}
+
+#[test]
+fn a_writer_with_brief_waits_drives_and_its_data_leaves() {
+    let (a, b) = connected();
+    accept(&b).unwrap();
+    b.lock().unwrap().transport.takes_turns = true;
+    let ends = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let attempt = |core: &mut Core<Toy>, now| Ok((core.transport.write(now, ID, b"x")? > 0).then_some(()));
+            while !ends.load(Ordering::Relaxed) {
+                b.wait_for(WaitPlace::Write(ID), [&NEVER, &NEVER], None, attempt).unwrap();
+            }
+        });
+        until_a_caller_drives(&a, &b, &writer);
+        ends.store(true, Ordering::Relaxed);
+        while !writer.is_finished() {
+            write(&a, b" ");
+            thread::park_timeout(Duration::from_micros(200));
+        }
+    });
+    assert!(read(&a, None).unwrap().starts_with(b"x"));
+}
+
+#[test]
+fn a_panic_of_a_reader_that_drives_breaks_the_port_and_leaves_nobody_waiting() {
+    let (a, b) = connected();
+    accept(&b).unwrap();
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| while read(&b, None).is_ok() {});
+        until_a_caller_drives(&a, &b, &reader);
+        while !reader.is_finished() {
+            write(&a, POISON);
+            thread::park_timeout(Duration::from_millis(1));
+        }
+        // Whichever thread drove then has panicked.
+        let _ = reader.join();
+    });
+    assert!(matches!(read(&b, None), Err(Error::DriverStopped)));
 }
 
 #[test]
