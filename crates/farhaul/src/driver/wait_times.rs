@@ -9,33 +9,35 @@ pub(super) const BRIEF: Duration = Duration::from_millis(10);
 /// The latest duration weighs one part in this many of a mean, as of an RTT (RFC 6298).
 const WEIGHT: u32 = 8;
 
-/// The waits of the threads of one place.
+/// The waits of the threads of one place. Every connection has some, so times are short: in nanoseconds, up to four seconds.
 #[derive(Debug, Default)]
 pub(super) struct WaitTimes {
-    /// The last wait, if there was one, and its end.
-    last: Option<(Duration, Instant)>,
-    waiting: Duration,
-    away: Duration,
+    /// The end of the last wait, if there was one, and its length.
+    left: Option<Instant>,
+    last: u32,
+    /// The means of waits and of the times in between.
+    waiting: u32,
+    away: u32,
 }
 
 impl WaitTimes {
     /// A thread begins to wait.
     pub(super) fn begin(&mut self, now: Instant) {
-        if let Some((_, left)) = self.last {
-            self.away = mean(self.away, now.saturating_since(left));
+        if let Some(left) = self.left {
+            self.away = mean(self.away, nanos(now.saturating_since(left)));
         }
     }
 
     /// It stops to wait, after `time`. A wait in vain is not brief, whatever the time-out.
     pub(super) fn end(&mut self, now: Instant, time: Duration, was_woken: bool) {
-        let time = if was_woken { time } else { time.max(BRIEF) };
-        self.waiting = if self.last.is_some() { mean(self.waiting, time) } else { time };
-        self.last = Some((time, now));
+        let time = nanos(if was_woken { time } else { time.max(BRIEF) });
+        self.waiting = if self.left.is_some() { mean(self.waiting, time) } else { time };
+        (self.left, self.last) = (Some(now), time);
     }
 
     /// Whether the next wait is likely to be brief.
     pub(super) fn is_brief(&self) -> bool {
-        self.last.is_some_and(|(time, _)| time < BRIEF)
+        self.left.is_some() && self.last < nanos(BRIEF)
     }
 
     /// Whether the thread is away for at most half as long as it waits. If it did more, another thread had better receive
@@ -45,8 +47,12 @@ impl WaitTimes {
     }
 }
 
-fn mean(mean: Duration, latest: Duration) -> Duration {
+fn mean(mean: u32, latest: u32) -> u32 {
     mean - mean / WEIGHT + latest / WEIGHT
+}
+
+fn nanos(time: Duration) -> u32 {
+    u32::try_from(time.as_nanos()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
