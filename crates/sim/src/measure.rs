@@ -9,6 +9,5 @@ pub mod interval;
 pub mod quantile;
 pub mod rtt_fairness;
 pub mod stability;
-pub mod tcp_response;
 #[cfg(any(test, feature = "testing"))]
 pub mod throughput;

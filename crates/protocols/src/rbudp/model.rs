@@ -56,19 +56,6 @@ impl Model {
         Rate::from_bits_per_second((self.rate.bits_per_second() as f64 * self.share(bytes)) as u64)
     }
 
-    /// The mean time from the first packet of a blast until the sender knows that all have arrived.
-    pub fn time(&self, bytes: u64) -> Duration {
-        duration(self.seconds(bytes))
-    }
-
-    /// The mean time of a transfer in blasts of `blast` bytes, one after the other.
-    pub fn time_in_blasts(&self, bytes: u64, blast: u64) -> Duration {
-        let blast = blast.max(1);
-        let whole = (bytes / blast) as f64 * self.seconds(blast);
-        let rest = bytes % blast;
-        duration(whole + if rest > 0 { self.seconds(rest) } else { 0.0 })
-    }
-
     /// The mean number of rounds until every packet of a blast has arrived.
     pub fn rounds(&self, bytes: u64) -> f64 {
         let packets = bytes.div_ceil(u64::from(self.payload.max(1))) as f64;
@@ -85,20 +72,13 @@ impl Model {
         }
     }
 
-    /// The least bytes of a blast that achieve this share of the rate without loss, by (1).
-    pub fn bytes_for(&self, share: f64) -> u64 {
-        let share = share.clamp(0.0, 1.0);
-        let filling = self.rate.bits_per_second() as f64 / 8.0 * self.round_trip.as_secs_f64();
-        libm::ceil(filling * share / (1.0 - share)) as u64
-    }
-
     /// Seconds of sending every packet once.
     fn sending(&self, bytes: u64) -> f64 {
         bytes as f64 * 8.0 / self.rate.bits_per_second().max(1) as f64
     }
 
-    /// (3), of which (1) is the case without loss.
-    fn seconds(&self, bytes: u64) -> f64 {
+    /// The mean time from the first packet of a blast until the sender knows that all have arrived: (3), of which (1) is the case without loss.
+    pub(super) fn seconds(&self, bytes: u64) -> f64 {
         self.sending(bytes) / (1.0 - self.loss()) + self.rounds(bytes) * self.round_trip.as_secs_f64()
     }
 
@@ -106,10 +86,6 @@ impl Model {
     fn loss(&self) -> f64 {
         if self.loss.is_finite() { self.loss.clamp(0.0, 0.999) } else { 0.0 }
     }
-}
-
-fn duration(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
 #[cfg(test)]
@@ -128,7 +104,7 @@ mod tests {
     #[test]
     fn a_second_of_data_at_an_rtt_of_a_tenth_achieves_ten_elevenths() {
         near(gigabit(100, 0.0).share(125_000_000), 10.0 / 11.0);
-        assert_eq!(gigabit(100, 0.0).time(125_000_000), Duration::from_millis(1_100));
+        near(gigabit(100, 0.0).seconds(125_000_000), 1.1);
     }
 
     #[test]
@@ -136,7 +112,6 @@ mod tests {
         for millis in [1, 10, 100] {
             let model = gigabit(millis, 0.0);
             near(model.share(125_000 * millis), 0.5);
-            assert_eq!(model.bytes_for(0.5), 125_000 * millis);
         }
     }
 
@@ -144,20 +119,13 @@ mod tests {
     fn a_thousand_packets_at_a_tenth_of_loss_take_three_and_three_quarters_rounds() {
         // 1 + 1 + 0.99996 + 0.63230 + 0.09516 + 0.00995 + 0.00100 + …
         near(gigabit(100, 0.1).rounds(1_000_000), 3.738_7);
-        near(gigabit(100, 0.1).time(1_000_000).as_secs_f64(), 0.008 / 0.9 + 0.373_87);
+        near(gigabit(100, 0.1).seconds(1_000_000), 0.008 / 0.9 + 0.373_87);
     }
 
     #[test]
     fn one_packet_takes_as_many_rounds_as_it_is_sent() {
         near(gigabit(100, 0.5).rounds(1), 2.0);
         near(gigabit(100, 0.0).rounds(1), 1.0);
-    }
-
-    #[test]
-    fn several_blasts_add_up() {
-        let model = gigabit(100, 0.0);
-        assert_eq!(model.time_in_blasts(250_000_000, 125_000_000), Duration::from_millis(2_200));
-        assert_eq!(model.time_in_blasts(251_250_000, 125_000_000), Duration::from_millis(2_310));
     }
 
     #[test]

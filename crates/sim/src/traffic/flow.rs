@@ -1,7 +1,7 @@
 //! One connection of a bulk transfer: data written, data read, and its integrity.
 
 use farhaul_proto::{ConnectionId, ConnectionLost, Read, Streams};
-use farhaul_units::{Duration, Instant};
+use farhaul_units::Instant;
 
 use super::content::Content;
 use super::workload::{Amount, Workload};
@@ -103,11 +103,6 @@ impl Flow {
     /// The data read.
     pub fn received(&self) -> &Received {
         &self.received
-    }
-
-    /// Time from the start of this connection to the last byte of the peer's stream.
-    pub fn receive_time(&self) -> Option<Duration> {
-        Some(self.received.complete_at? - self.connected_at?)
     }
 
     /// Whether it is closed and read to its end, or has nothing left to write, read or acknowledge.

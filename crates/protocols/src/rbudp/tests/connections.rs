@@ -59,6 +59,6 @@ fn a_long_transfer_keeps_the_models_time() {
     pair.write(0, near, &content);
     assert!(pair.read_until(1, far, content.len()) == content);
     let model = Model::new(megabits(400), Duration::from_millis(20), PAYLOAD as u16);
-    let ratio = (pair.now - start).as_secs_f64() / model.time(20_000_000).as_secs_f64();
+    let ratio = (pair.now - start).as_secs_f64() / model.seconds(20_000_000);
     assert!((0.95..1.1).contains(&ratio), "{ratio} of the model's time");
 }

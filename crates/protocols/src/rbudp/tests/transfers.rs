@@ -99,7 +99,7 @@ fn the_goodput_with_loss_is_the_models_within_a_tenth() {
         let outcome = run(&at_rate(900), &Config::default(), path, 40_000_000);
         let rate = megabits(900);
         let model = Model { loss, ..Model::new(rate, Duration::from_millis(round_trip), PAYLOAD as u16) };
-        let ratio = outcome.time.as_secs_f64() / model.time(40_000_000).as_secs_f64();
+        let ratio = outcome.time.as_secs_f64() / model.seconds(40_000_000);
         assert!((0.9..1.1).contains(&ratio), "{ratio} of the model's time at a loss of {loss}, {round_trip} ms");
     }
 }
