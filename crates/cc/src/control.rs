@@ -18,6 +18,9 @@ pub struct Control {
     pub window_of_outstanding: bool,
     /// Time from one packet to the next.
     pub send_period: SendPeriod,
+    /// Whether the period only spreads a window that limits by itself. Simulated TCP then ignores it: acknowledgements clock its packets,
+    /// as those of a kernel that does not pace.
+    pub period_of_window: bool,
     /// No data packet leaves before this instant, neither new nor retransmitted (the freeze before UDT's fourth
     /// generation).
     ///
@@ -53,6 +56,7 @@ impl Control {
             cwnd: Some(Self::INITIAL_CWND),
             window_of_outstanding: false,
             send_period: SendPeriod::UNPACED,
+            period_of_window: false,
             freeze_until: None,
             catch_up_pace: None,
             burst: None,

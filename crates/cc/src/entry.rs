@@ -17,6 +17,10 @@ pub struct Entry {
     pub name: &'static str,
     /// A summary in one line.
     pub summary: &'static str,
+    /// What it reacts to.
+    pub family: LawFamily,
+    /// When another one is the better choice; empty if nobody has said so.
+    pub unsuited: &'static str,
     /// The source of its law: for built-in ones keys of `docs/papers/papers.bib`, or `none`.
     pub source: &'static str,
     /// Its options, in the order of printing.
@@ -25,6 +29,38 @@ pub struct Entry {
     pub revision: Revision<'static>,
     /// Makes a controller from checked settings and a seed. Fails on unusable values.
     pub(crate) construct: &'static Construct,
+}
+
+/// What a controller reacts to, before all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LawFamily {
+    /// Losses decide its window.
+    Loss,
+    /// Queueing delay decides its window.
+    Delay,
+    /// A model of the path, measured by what arrives.
+    Model,
+    /// It governs the packet period, as UDT's laws.
+    Rate,
+    /// A program added it, and nobody has said.
+    Own,
+}
+
+impl LawFamily {
+    /// The families of built-in controllers.
+    pub const BUILT_IN: [Self; 4] = [Self::Loss, Self::Delay, Self::Model, Self::Rate];
+
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Loss => "loss",
+            Self::Delay => "delay",
+            Self::Model => "model",
+            Self::Rate => "rate",
+            Self::Own => "own",
+        }
+    }
 }
 
 /// Makes a controller from its settings and a seed.

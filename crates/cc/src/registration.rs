@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::controller::Controller;
-use crate::entry::{Added, Construct, Entry, Made, Revision, added_mut};
+use crate::entry::{Added, Construct, Entry, LawFamily, Made, Revision, added_mut};
 use crate::options::{OptionDoc, Settings, SpecError};
 use crate::registry::BUILT_IN;
 
@@ -133,6 +133,8 @@ impl Registration {
         let entry: &'static Entry = Box::leak(Box::new(Entry {
             name: self.name.leak(),
             summary: self.summary.leak(),
+            family: LawFamily::Own,
+            unsuited: "",
             source: self.source.leak(),
             options: self.options.leak(),
             revision: self.revision.map_or(Revision::Program, |revision| Revision::Text(revision.leak())),

@@ -6,12 +6,15 @@
 use farhaul_units::{Rate, parse_duration};
 
 use crate::entry::added;
-pub use crate::entry::{Entry, Revision};
+pub use crate::entry::{Entry, LawFamily, Revision};
 use crate::model::{Bbr, Union};
 use crate::options::{OptionDoc, Settings, SpecError};
 use crate::rate::{Fixed, Udt4, Udt2004, Udt2004Options, Udt2007, Udt2011};
 use crate::selection::Row;
-use crate::window::{Cubic, Ledbat, Reno, TARGET, Tahoe};
+use crate::window::{
+    Bic, Copa, Cubic, Fast, HTcp, HighSpeed, Hybla, Illinois, Ledbat, NewReno, Reno, Scalable, TARGET, Tahoe, Vegas,
+    Westwood, Windowed,
+};
 
 impl Row for Entry {
     const KIND: &'static str = "congestion controller";
@@ -38,6 +41,8 @@ pub(crate) static BUILT_IN: &[Entry] = &[
     Entry {
         name: "union",
         summary: "sends at 99 % of the path it measures; flows share by draining queues together; tolerates 2 % of random loss",
+        family: LawFamily::Model,
+        unsuited: "a path on which exactly a standard's law is wanted",
         source: "none",
         options: &[],
         revision: Revision::BuiltIn,
@@ -46,6 +51,8 @@ pub(crate) static BUILT_IN: &[Entry] = &[
     Entry {
         name: "udt",
         summary: "UDT4's rate control: increase by the power of ten of the spare capacity, a ninth less on loss",
+        family: LawFamily::Rate,
+        unsuited: "random loss: one packet in 10 000 leaves a third of 1 Gbit/s at 100 ms",
         source: "udt-2007, udt-draft",
         options: &[OptionDoc::flag("native", "without effect: the name of this law before it was plain udt")],
         revision: Revision::BuiltIn,
@@ -54,6 +61,8 @@ pub(crate) static BUILT_IN: &[Entry] = &[
     Entry {
         name: "udt-2004",
         summary: "the first UDT: increase by the power of ten of the capacity, a ninth less on loss or growing delay",
+        family: LawFamily::Rate,
+        unsuited: "anything but comparisons with the first papers",
         source: "udt-2004",
         options: &[
             OptionDoc::optional("warnings", "whether to obey the peer's delay warnings: on or off", "on"),
@@ -73,6 +82,8 @@ pub(crate) static BUILT_IN: &[Entry] = &[
     Entry {
         name: "udt-2007",
         summary: "UDT of 2007 (releases 3.x): the first loss report stops sending for 10 ms and keeps the rate",
+        family: LawFamily::Rate,
+        unsuited: "anything but comparisons with releases 3.x",
         source: "udt-2007, udt-draft",
         options: &[OptionDoc::flag(
             "release-3.3",
@@ -87,6 +98,8 @@ pub(crate) static BUILT_IN: &[Entry] = &[
     Entry {
         name: "udt-2011",
         summary: "UDT4's law with the modification of 2011: decrease by RTT, window by backlog",
+        family: LawFamily::Rate,
+        unsuited: "paths whose RTT varies without a queue: it takes that for one",
         source: "udt-2011",
         options: &[
             OptionDoc::optional("only", "a single rule: rate (the decrease) or window", "both"),
@@ -105,6 +118,8 @@ pub(crate) static BUILT_IN: &[Entry] = &[
     Entry {
         name: "fixed",
         summary: "a fixed rate without reaction to loss, for dedicated channels",
+        family: LawFamily::Rate,
+        unsuited: "paths that others share: it never slows down",
         source: "none",
         options: &[OptionDoc::required("rate", "bits per second on the wire, headers included", "500mbit")],
         revision: Revision::BuiltIn,
@@ -119,6 +134,8 @@ pub(crate) static BUILT_IN: &[Entry] = &[
     Entry {
         name: "bbr",
         summary: "BBRv3: a model of the path by its largest delivery rate and least RTT; probes every two to three seconds",
+        family: LawFamily::Model,
+        unsuited: "short queues beside laws that react to loss: it may take most of the path",
         source: "bbr-draft",
         options: &[],
         revision: Revision::BuiltIn,
@@ -127,22 +144,150 @@ pub(crate) static BUILT_IN: &[Entry] = &[
     Entry {
         name: "reno",
         summary: "TCP's standard window: slow start, congestion avoidance, half the window on loss",
+        family: LawFamily::Loss,
+        unsuited: "long fast paths: 1 Gbit/s at 100 ms needs fewer losses than one packet in 40 million",
         source: "rfc5681",
         options: &[],
         revision: Revision::BuiltIn,
-        construct: &|_settings, _seed| Ok(Box::new(Reno::new())),
+        construct: &|settings, _seed| Ok(Box::new(Windowed::new(settings.to_string(), Reno))),
+    },
+    Entry {
+        name: "newreno",
+        summary: "TCP's standard window, whose recovery ends without a burst",
+        family: LawFamily::Loss,
+        unsuited: "long fast paths, as reno",
+        source: "rfc6582",
+        options: &[],
+        revision: Revision::BuiltIn,
+        construct: &|settings, _seed| Ok(Box::new(Windowed::new(settings.to_string(), NewReno))),
     },
     Entry {
         name: "cubic",
         summary: "TCP's window on most systems: cubic growth, at least Reno's, and 7/10 of the window on loss",
+        family: LawFamily::Loss,
+        unsuited: "random loss: one packet in 10 000 leaves 2 % of 1 Gbit/s at 100 ms",
         source: "rfc9438",
         options: &[],
         revision: Revision::BuiltIn,
-        construct: &|_settings, _seed| Ok(Box::new(Cubic::new())),
+        construct: &|settings, _seed| Ok(Box::new(Windowed::new(settings.to_string(), Cubic::new()))),
+    },
+    Entry {
+        name: "highspeed",
+        summary: "HighSpeed TCP: grows faster and decreases less the larger the window is",
+        family: LawFamily::Loss,
+        unsuited: "long paths shared with reno, and flows of different RTTs: the one with the larger window takes more and more",
+        source: "rfc3649",
+        options: &[],
+        revision: Revision::BuiltIn,
+        construct: &|settings, _seed| Ok(Box::new(Windowed::new(settings.to_string(), HighSpeed))),
+    },
+    Entry {
+        name: "scalable",
+        summary: "Scalable TCP: a hundredth of a packet more for each acknowledged one, an eighth less on loss",
+        family: LawFamily::Loss,
+        unsuited: "several flows: their shares stay as unequal as they began",
+        source: "kelly-2003",
+        options: &[],
+        revision: Revision::BuiltIn,
+        construct: &|settings, _seed| Ok(Box::new(Windowed::new(settings.to_string(), Scalable))),
+    },
+    Entry {
+        name: "htcp",
+        summary: "H-TCP: grows with the time since the last loss, and keeps what the path carried without its queue",
+        family: LawFamily::Loss,
+        unsuited: "random loss: below one second between losses it is reno",
+        source: "htcp",
+        options: &[],
+        revision: Revision::BuiltIn,
+        construct: &|settings, _seed| Ok(Box::new(Windowed::new(settings.to_string(), HTcp::new()))),
+    },
+    Entry {
+        name: "bic",
+        summary: "BIC: a binary search for the window at which the last loss came",
+        family: LawFamily::Loss,
+        unsuited: "short paths shared with reno, where it takes most",
+        source: "bic",
+        options: &[],
+        revision: Revision::BuiltIn,
+        construct: &|settings, _seed| Ok(Box::new(Windowed::new(settings.to_string(), Bic::new()))),
+    },
+    Entry {
+        name: "westwood",
+        summary: "TCP Westwood+: a loss leaves what the path has carried; for random loss",
+        family: LawFamily::Loss,
+        unsuited: "paths whose least RTT rises: it then keeps too small a window",
+        source: "westwood-plus",
+        options: &[],
+        revision: Revision::BuiltIn,
+        construct: &|settings, _seed| Ok(Box::new(Windowed::new(settings.to_string(), Westwood::new()))),
+    },
+    Entry {
+        name: "illinois",
+        summary: "TCP-Illinois: loss says when to decrease, delay says by how much",
+        family: LawFamily::Loss,
+        unsuited: "paths whose delay varies without a queue: it is then as slow as reno",
+        source: "illinois",
+        options: &[],
+        revision: Revision::BuiltIn,
+        construct: &|settings, _seed| Ok(Box::new(Windowed::new(settings.to_string(), Illinois::new()))),
+    },
+    Entry {
+        name: "hybla",
+        summary: "TCP Hybla: grows over a satellite as over an RTT of 25 ms",
+        family: LawFamily::Loss,
+        unsuited: "short queues: over 100 ms it sends 16 packets more in each RTT",
+        source: "hybla",
+        options: &[],
+        revision: Revision::BuiltIn,
+        construct: &|settings, _seed| Ok(Box::new(Windowed::new(settings.to_string(), Hybla))),
+    },
+    Entry {
+        name: "vegas",
+        summary: "TCP Vegas: keeps two to four packets in the queue, told by the RTT",
+        family: LawFamily::Delay,
+        unsuited: "paths shared with laws that fill the queue, to which it gives way",
+        source: "vegas",
+        options: &[
+            OptionDoc::optional("alpha", "packets in the queue below which the window grows", "2"),
+            OptionDoc::optional("beta", "packets in the queue above which the window shrinks", "4"),
+        ],
+        revision: Revision::BuiltIn,
+        construct: &|settings, _seed| {
+            let (alpha, beta) = (packets(settings, "alpha", Vegas::ALPHA)?, packets(settings, "beta", Vegas::BETA)?);
+            if alpha > beta {
+                return Err(settings.out_of_range("beta", "at least alpha"));
+            }
+            Ok(Box::new(Windowed::new(settings.to_string(), Vegas::new(alpha, beta))))
+        },
+    },
+    Entry {
+        name: "fast",
+        summary: "FAST TCP: keeps a number of packets in the queue, and moves there without oscillation",
+        family: LawFamily::Delay,
+        unsuited: "slow paths, and many flows on one: each keeps alpha packets in the queue",
+        source: "fast-tcp",
+        options: &[OptionDoc::optional("alpha", "packets of a flow in the queue", "200")],
+        revision: Revision::BuiltIn,
+        construct: &|settings, _seed| {
+            let alpha = packets(settings, "alpha", Fast::ALPHA)?;
+            Ok(Box::new(Windowed::new(settings.to_string(), Fast::new(alpha))))
+        },
+    },
+    Entry {
+        name: "copa",
+        summary: "Copa: a rate in inverse proportion to the queueing delay, which competes where others fill the queue",
+        family: LawFamily::Delay,
+        unsuited: "paths whose delay varies without a queue: it takes that for one",
+        source: "copa",
+        options: &[],
+        revision: Revision::BuiltIn,
+        construct: &|settings, _seed| Ok(Box::new(Windowed::new(settings.to_string(), Copa::new()))),
     },
     Entry {
         name: "ledbat",
         summary: "LEDBAT++: a scavenger, which gives way to everything else as a queue begins to grow",
+        family: LawFamily::Delay,
+        unsuited: "data that is wanted soon",
         source: "ledbat-plus-plus, rfc6817",
         options: &[OptionDoc::optional("target", "queueing delay at which it stops to grow", "2ms")],
         revision: Revision::BuiltIn,
@@ -157,10 +302,12 @@ pub(crate) static BUILT_IN: &[Entry] = &[
     Entry {
         name: "tahoe",
         summary: "TCP before fast recovery: every loss restarts slow start",
+        family: LawFamily::Loss,
+        unsuited: "anything but comparisons: each loss costs several RTTs",
         source: "jacobson-1988",
         options: &[],
         revision: Revision::BuiltIn,
-        construct: &|_settings, _seed| Ok(Box::new(Tahoe::new())),
+        construct: &|settings, _seed| Ok(Box::new(Windowed::new(settings.to_string(), Tahoe))),
     },
 ];
 
@@ -168,6 +315,12 @@ pub(crate) static BUILT_IN: &[Entry] = &[
 /// ([`Spec::register`](crate::Spec::register)) are not here.
 pub fn controllers() -> Vec<&'static Entry> {
     BUILT_IN.iter().chain(added().entries.iter().copied()).collect()
+}
+
+/// A number of packets in a queue.
+fn packets(settings: &Settings, name: &'static str, default: f64) -> Result<f64, SpecError> {
+    let packets: f64 = settings.optional(name, str::parse)?.unwrap_or(default);
+    if (1.0..=1e6).contains(&packets) { Ok(packets) } else { Err(settings.out_of_range(name, "from 1 to 1000000")) }
 }
 
 fn udt_2004_options(settings: &Settings) -> Result<Udt2004Options, SpecError> {
@@ -215,7 +368,20 @@ mod tests {
             "fixed:rate=500mbit",
             "bbr",
             "reno",
+            "newreno",
             "cubic",
+            "highspeed",
+            "scalable",
+            "htcp",
+            "bic",
+            "westwood",
+            "illinois",
+            "hybla",
+            "vegas",
+            "vegas:alpha=1,beta=3",
+            "copa",
+            "fast",
+            "fast:alpha=20",
             "ledbat",
             "ledbat:target=5ms",
             "tahoe",

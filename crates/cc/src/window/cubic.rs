@@ -22,14 +22,14 @@
 //! | cwnd_prior | `prior`, the window before the last cut | packets |
 //! | α | 3·(1 − β)/(1 + β), and 1 once W_est has reached cwnd_prior | packets |
 //!
-//! Departures: slow start ends with a loss, without HyStart++ (RFC 9406, which §4.10 recommends). A decrease that turns
-//! out spurious is not undone (§4.9).
+//! Departures: a decrease that turns out spurious is not undone (§4.9). The first slow start ends by HyStart++ (`hystart.rs`), as §4.10
+//! recommends.
 
-use farhaul_units::{Instant, SendPeriod};
+use farhaul_units::Instant;
 
-use super::loss_epoch::LossEpoch;
-use super::slow_start::{LOSS_WINDOW, SlowStart, bounded};
-use crate::controller::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
+use super::hystart::HyStart;
+use super::law::{Round, Window, WindowLaw};
+use crate::controller::Path;
 
 /// C, packets/s³: how fast the window departs from W_max. Source: RFC 9438 §5.
 pub(crate) const C: f64 = 0.4;
@@ -43,8 +43,7 @@ pub(crate) const MOST: f64 = 1.5;
 /// `cubic`.
 #[derive(Clone, Debug)]
 pub(crate) struct Cubic {
-    slow_start: SlowStart,
-    losses: LossEpoch,
+    start: HyStart,
     /// W_max; `None` before the first loss and after a time-out.
     origin: Option<f64>,
     /// W_max for the next comparison (§4.7). A time-out keeps it.
@@ -71,44 +70,7 @@ struct Epoch {
 
 impl Cubic {
     pub(crate) const fn new() -> Self {
-        Self {
-            slow_start: SlowStart::new(),
-            losses: LossEpoch::new(),
-            origin: None,
-            last_origin: 0.0,
-            prior: f64::INFINITY,
-            epoch: None,
-        }
-    }
-
-    /// The window after `acked` packets of congestion avoidance.
-    fn avoid(&mut self, cwnd: f64, acked: f64, path: &Path) -> f64 {
-        let origin = self.origin;
-        let epoch = self.epoch.get_or_insert_with(|| Epoch::beginning(path.now, cwnd, origin));
-        let idle = path.now - epoch.seen;
-        epoch.seen = path.now;
-        if path.application_limited {
-            epoch.began += idle;
-            return cwnd;
-        }
-        //= paper:rfc9438 §4.3 eq. (4)
-        let alpha = if epoch.reno < self.prior { ALPHA } else { 1.0 };
-        epoch.reno += alpha * acked / cwnd;
-        let t = (path.now - epoch.began).as_secs_f64();
-        if epoch.at(t) < epoch.reno {
-            return epoch.reno.max(cwnd);
-        }
-        let target = epoch.at(t + path.rtt.as_secs_f64()).clamp(cwnd, cwnd * MOST);
-        cwnd + (target - cwnd) * acked / cwnd
-    }
-
-    /// Decreases the window, and sets the threshold and W_max. Returns the new window.
-    fn cut(&mut self, cwnd: f64, path: &Path) -> f64 {
-        //= paper:rfc9438 §4.7
-        self.last_origin = if cwnd < self.last_origin { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
-        self.prior = cwnd;
-        self.epoch = None;
-        self.slow_start.lower_to(BETA, cwnd, path).min(cwnd)
+        Self { start: HyStart::new(), origin: None, last_origin: 0.0, prior: f64::INFINITY, epoch: None }
     }
 }
 
@@ -129,51 +91,53 @@ impl Epoch {
     }
 }
 
-impl Controller for Cubic {
-    fn name(&self) -> &str {
-        "cubic"
-    }
-
-    fn on_connect(&mut self, _path: &Path, control: &mut Control) {
-        control.window_of_outstanding = true;
-    }
-
-    fn on_take_over(&mut self, path: &Path, control: &mut Control) {
-        self.on_connect(path, control);
-        control.send_period = SendPeriod::UNPACED;
-        self.slow_start = SlowStart::to(control.cwnd.unwrap_or(f64::INFINITY));
-    }
-
-    fn wants_deliveries(&self) -> bool {
-        true
-    }
-
-    fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
-        self.losses.on_ack(ack.seq);
-        let Some(cwnd) = control.cwnd else { return };
-        let (cwnd, left) = self.slow_start.grow(cwnd, ack);
-        let cwnd = if left > 0.0 { self.avoid(cwnd, left, path) } else { cwnd };
-        control.cwnd = Some(bounded(cwnd, path));
-    }
-
-    fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control) {
-        let Some(cwnd) = control.cwnd else { return };
-        if self.losses.begins(loss) {
-            control.cwnd = Some(self.cut(cwnd, path));
-            self.origin = Some(self.last_origin);
+impl WindowLaw for Cubic {
+    fn on_round(&mut self, round: &Round, window: &mut Window, _path: &Path) {
+        if window.is_in_slow_start() && window.threshold.is_infinite() {
+            self.start.on_round(round, window);
         }
     }
 
-    fn on_timeout(&mut self, path: &Path, timeout: &TimeoutEvent, control: &mut Control) {
-        let Some(cwnd) = control.cwnd else { return };
-        if timeout.count <= 1 {
-            self.cut(cwnd, path);
+    fn on_ack(&mut self, acked: f64, window: &mut Window, path: &Path) {
+        let growth = if window.threshold.is_infinite() { self.start.growth() } else { 1.0 };
+        let beyond = window.slow_start(acked, growth);
+        if beyond > 0.0 {
+            self.avoid(beyond, window, path);
         }
-        //= paper:rfc9438 §4.8
-        self.origin = None;
-        self.epoch = None;
-        self.losses.restart(timeout.largest_sent);
-        control.cwnd = Some(LOSS_WINDOW);
+    }
+
+    fn avoid(&mut self, acked: f64, window: &mut Window, path: &Path) {
+        let (cwnd, origin) = (window.cwnd, self.origin);
+        let epoch = self.epoch.get_or_insert_with(|| Epoch::beginning(path.now, cwnd, origin));
+        let idle = path.now - epoch.seen;
+        epoch.seen = path.now;
+        if path.application_limited {
+            epoch.began += idle;
+            return;
+        }
+        //= paper:rfc9438 §4.3 eq. (4)
+        let alpha = if epoch.reno < self.prior { ALPHA } else { 1.0 };
+        epoch.reno += alpha * acked / cwnd;
+        let t = (path.now - epoch.began).as_secs_f64();
+        if epoch.at(t) < epoch.reno {
+            window.cwnd = epoch.reno.max(cwnd);
+            return;
+        }
+        let target = epoch.at(t + path.rtt.as_secs_f64()).clamp(cwnd, cwnd * MOST);
+        window.cwnd += (target - cwnd) * acked / cwnd;
+    }
+
+    fn threshold(&mut self, window: &Window, path: &Path) -> f64 {
+        //= paper:rfc9438 §4.7
+        let cwnd = window.cwnd;
+        self.last_origin = if cwnd < self.last_origin { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
+        (self.origin, self.prior, self.epoch) = (Some(self.last_origin), cwnd, None);
+        window.flight(path) * BETA
+    }
+
+    //= paper:rfc9438 §4.8
+    fn on_timeout(&mut self, _path: &Path) {
+        (self.origin, self.epoch) = (None, None);
     }
 }
 

@@ -31,8 +31,8 @@
 
 use farhaul_units::{Duration, Instant};
 
+use super::law::{LOSS_WINDOW, bounded};
 use super::loss_epoch::LossEpoch;
-use super::slow_start::{LOSS_WINDOW, bounded};
 use crate::controller::{AckEvent, Control, Controller, DeliveryEvent, LossEvent, Path, TimeoutEvent};
 use crate::rate::period::{bounded as period, longer};
 use crate::rate::syn::SYN_INTERVAL;

@@ -8,46 +8,32 @@
 //!
 //! | paper | here | unit |
 //! | --- | --- | --- |
-//! | cwnd | `Control::cwnd` | packets |
-//! | ssthresh | `Reno`'s | packets |
+//! | cwnd, ssthresh | `Window` | packets |
 //!
 //! Departures: the threshold is that of RFC 5681 eq. (4), half of the packets in flight.
 
+use super::law::{LOSS_WINDOW, Window, WindowLaw};
 use super::reno::Reno;
-use super::slow_start::LOSS_WINDOW;
-use crate::controller::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
+use crate::controller::Path;
 
 /// `tahoe`.
 #[derive(Clone, Debug)]
-pub(crate) struct Tahoe(Reno);
+pub(crate) struct Tahoe;
 
-impl Tahoe {
-    pub(crate) const fn new() -> Self {
-        Self(Reno::new())
-    }
-}
+impl WindowLaw for Tahoe {
+    /// It sends again from the first loss on, so all behind a gap counts.
+    const OF_OUTSTANDING: bool = false;
 
-impl Controller for Tahoe {
-    fn name(&self) -> &str {
-        "tahoe"
+    fn avoid(&mut self, acked: f64, window: &mut Window, path: &Path) {
+        Reno.avoid(acked, window, path);
     }
 
-    fn on_take_over(&mut self, path: &Path, control: &mut Control) {
-        self.0.on_take_over(path, control);
-        control.window_of_outstanding = false;
+    fn threshold(&mut self, window: &Window, path: &Path) -> f64 {
+        Reno.threshold(window, path)
     }
 
-    fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
-        self.0.on_ack(path, ack, control);
-    }
-
-    fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control) {
-        if self.0.cut(path, loss, control) {
-            control.cwnd = Some(LOSS_WINDOW);
-        }
-    }
-
-    fn on_timeout(&mut self, path: &Path, timeout: &TimeoutEvent, control: &mut Control) {
-        self.0.on_timeout(path, timeout, control);
+    fn on_loss(&mut self, window: &mut Window, path: &Path) {
+        window.lower_to(Reno.threshold(window, path));
+        window.cwnd = LOSS_WINDOW;
     }
 }

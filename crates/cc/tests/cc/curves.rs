@@ -117,23 +117,30 @@ fn curve_of_fixed() {
 }
 
 #[test]
-fn curve_of_reno() {
-    insta::assert_snapshot!(curve("reno", &script()));
-}
-
-#[test]
-fn curve_of_cubic() {
-    insta::assert_snapshot!(curve("cubic", &script()));
+fn curves_of_the_laws_of_windows() {
+    for law in [
+        "reno",
+        "newreno",
+        "tahoe",
+        "cubic",
+        "highspeed",
+        "scalable",
+        "htcp",
+        "bic",
+        "westwood",
+        "illinois",
+        "hybla",
+        "vegas",
+        "copa",
+        "fast",
+    ] {
+        insta::assert_snapshot!(format!("curve_of_{law}"), curve(law, &script()));
+    }
 }
 
 #[test]
 fn curve_of_ledbat() {
     insta::assert_snapshot!(curve("ledbat", &script()));
-}
-
-#[test]
-fn curve_of_tahoe() {
-    insta::assert_snapshot!(curve("tahoe", &script()));
 }
 
 /// UDT4's law on an empty link with an exact capacity estimate settles at the value of its integral. That is

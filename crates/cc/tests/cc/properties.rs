@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 /// Specs that cover every controller and variant.
-const SPECS: [&str; 13] = [
+const SPECS: [&str; 24] = [
     "union",
     "udt",
     "udt-2004",
@@ -20,14 +20,25 @@ const SPECS: [&str; 13] = [
     "bbr",
     "fixed:rate=500mbit",
     "reno",
+    "newreno",
     "cubic",
+    "highspeed",
+    "scalable",
+    "htcp",
+    "bic",
+    "westwood",
+    "illinois",
+    "hybla",
+    "vegas",
+    "copa",
+    "fast",
     "ledbat",
     "tahoe",
 ];
 
 /// UDT's laws keep two packets, a probe pair. TCP's fall to the loss window of one (RFC 5681 §3.1).
 fn least_cwnd(spec: &str) -> f64 {
-    if matches!(spec, "reno" | "cubic" | "tahoe") { 1.0 } else { 2.0 }
+    if spec.starts_with("u") || matches!(spec, "bbr" | "ledbat") { 2.0 } else { 1.0 }
 }
 
 /// An event of a connection.

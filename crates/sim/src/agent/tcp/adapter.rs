@@ -55,10 +55,10 @@ impl Window {
         self.controller.failure()
     }
 
-    /// The packet period set by the controller, if it sets one.
+    /// The packet period set by the controller, if it sets one that is not of its window.
     pub(super) fn send_period(&self) -> Option<Duration> {
-        let period = self.controller.control().send_period;
-        (!period.is_unpaced()).then(|| period.time_for(1))
+        let control = self.controller.control();
+        (!control.send_period.is_unpaced() && !control.period_of_window).then(|| control.send_period.time_for(1))
     }
 
     /// Restarts with a window of `packets`, before any data was sent.

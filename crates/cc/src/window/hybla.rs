@@ -1,0 +1,50 @@
+//! TCP Hybla (paper:hybla): a flow over a satellite grows as fast as one with an RTT of 25 ms would.
+//!
+//! ```text
+//! ρ = max(RTT/RTT0, 1),  RTT0 = 25 ms                                        (§3)
+//! Slow start, per packet:  cwnd ← cwnd + 2^ρ − 1                             (8)
+//! Avoidance, per packet:   cwnd ← cwnd + ρ²/cwnd                             (8)
+//! Loss, once a window:     ssthresh ← FlightSize/2
+//! ```
+//!
+//! | paper | here | unit |
+//! | --- | --- | --- |
+//! | cwnd, ssthresh | `Window` | packets |
+//! | RTT | `Path::rtt`, smoothed | s |
+//!
+//! Departures: ρ in slow start is at most 16, so that one acknowledgement at a wrong RTT does not fill a path.
+
+use super::law::{Window, WindowLaw};
+use super::reno::Reno;
+use crate::controller::Path;
+
+/// RTT0, s. Source: the paper, §3.
+const REFERENCE_RTT: f64 = 25e-3;
+/// Largest ρ: 400 ms, of two satellites in a row.
+const MOST: f64 = 16.0;
+
+/// `hybla`.
+#[derive(Clone, Debug)]
+pub(crate) struct Hybla;
+
+/// ρ.
+fn ratio(path: &Path) -> f64 {
+    (path.rtt.as_secs_f64() / REFERENCE_RTT).clamp(1.0, MOST)
+}
+
+impl WindowLaw for Hybla {
+    fn on_ack(&mut self, acked: f64, window: &mut Window, path: &Path) {
+        let beyond = window.slow_start(acked, libm::exp2(ratio(path)) - 1.0);
+        if beyond > 0.0 {
+            self.avoid(beyond, window, path);
+        }
+    }
+
+    fn avoid(&mut self, acked: f64, window: &mut Window, path: &Path) {
+        window.cwnd += ratio(path) * ratio(path) * acked / window.cwnd;
+    }
+
+    fn threshold(&mut self, window: &Window, path: &Path) -> f64 {
+        Reno.threshold(window, path)
+    }
+}
