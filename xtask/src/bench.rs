@@ -9,11 +9,11 @@
 //! | change the kernel limits during a measurement | `buffers.rs` |
 //! | change the output | `report.rs` |
 //! | see where the time of a packet goes | `profile.rs`: `bench --profile` |
-//! | compare the simulator's TCP with that of ns-2 | `ns2.rs`: `bench tcp` |
+//! | compare the simulator's TCP with that of ns-2 | `ns2.rs`: `bench tcp`, `interop --ns2` |
 
 mod buffers;
 mod machine;
-mod ns2;
+pub(crate) mod ns2;
 mod options;
 mod process;
 mod profile;

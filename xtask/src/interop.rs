@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::bench::ns2;
 use crate::sections::{CheckStatus, Sections, succeed};
 use crate::workspace::Workspace;
 
@@ -15,9 +16,15 @@ const PREFIX: &str = "interop";
 /// The variable that holds the peer's path for tests.
 pub(crate) const PEER_VARIABLE: &str = "FARHAUL_LIBUDT_PEER";
 
-/// The verb `interop`: all tests against libudt, those that take long included.
+/// The verb `interop`: all tests against libudt, those that take long included. With `--ns2`, the laws beside those of the Linux kernel
+/// in ns-2, a table for people.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    ensure!(arguments.is_empty(), "`interop` takes no arguments");
+    if let [first, rest @ ..] = arguments
+        && first == "--ns2"
+    {
+        return ns2::compare_laws(workspace, rest);
+    }
+    ensure!(arguments.is_empty(), "`interop` takes no arguments but --ns2 [LAW …] [--quick]");
     let mut sections = Sections::default();
     sections.section("interoperability", || check(workspace));
     sections.finish()

@@ -1,9 +1,10 @@
-//! One TCP flow between two nodes, with the settings of the ns-2 agents in `cargo xtask bench tcp`.
+//! One or two TCP flows between two nodes, with the settings of the ns-2 agents in `cargo xtask bench tcp` and `interop --ns2`.
 //!
-//! `cargo run --release -p farhaul-sim --example tcp -- RECOVERY RATE DELAY_MS QUEUE LOSS SEED SECONDS CUT WINDOW`
+//! `cargo run --release -p farhaul-sim --example tcp -- RECOVERY RATE DELAY_MS QUEUE LOSS SEED SECONDS CUT WINDOW [SECOND]`
 //!
-//! Data is lost behind the queue with probability LOSS, acknowledgements are not. Prints the segments acknowledged at
-//! CUT and at SECONDS, then data segments sent, retransmissions, time-outs, and packet hops.
+//! RECOVERY may be linux-LAW: SACK and that law, as ns-2 has those of the Linux kernel. With SECOND, another flow begins at that time.
+//! Data is lost behind the queue with probability LOSS, acknowledgements are not. Prints a line for each flow: the segments
+//! acknowledged at CUT and at SECONDS, then data segments sent, retransmissions, time-outs, and packet hops of all flows.
 
 use farhaul_cc::Spec;
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
@@ -16,8 +17,8 @@ const ACK_QUEUE: QueueSize = QueueSize::Packets(1_000_000);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [recovery, rate, delay, queue, loss, seed, seconds, cut, window] = arguments.as_slice() else {
-        panic!("RECOVERY RATE DELAY_MS QUEUE LOSS SEED SECONDS CUT WINDOW");
+    let [recovery, rate, delay, queue, loss, seed, seconds, cut, window, second @ ..] = arguments.as_slice() else {
+        panic!("RECOVERY RATE DELAY_MS QUEUE LOSS SEED SECONDS CUT WINDOW [SECOND]");
     };
     let loss: f64 = number(loss);
     let acks = PathSpec {
@@ -35,43 +36,54 @@ fn main() {
     let mut graph = Graph::new(2);
     graph.simplex(0, 1, &data);
     graph.simplex(1, 0, &acks);
-    let to = graph.address(1, 9);
-    let flow = graph.next_flow();
-    let source = TcpSource::new(to, Instant::ZERO, sender, controller.parse::<Spec>().expect("is known").build(1));
-    let sink = TcpSink::new(ReceiverConfig { delayed_ack: None, ..ReceiverConfig::default() });
-    graph.add(0, 9, flow, Box::new(source));
-    graph.add(1, 9, flow, Box::new(sink));
+    let starts: Vec<u64> = std::iter::once(0).chain(second.iter().map(|start| number(start))).collect();
+    for (port, start) in (9..).zip(&starts) {
+        let (to, flow) = (graph.address(1, port), graph.next_flow());
+        let law = controller.parse::<Spec>().expect("is known").build(1);
+        let source = TcpSource::new(to, Instant::ZERO + Duration::from_secs(*start), sender, law);
+        let sink = TcpSink::new(ReceiverConfig { delayed_ack: None, ..ReceiverConfig::default() });
+        graph.add(0, port, flow, Box::new(source));
+        graph.add(1, port, flow, Box::new(sink));
+    }
     let mut world = graph.start(number(seed));
-    let mut totals = Vec::new();
-    for end in [cut, seconds] {
+    let totals = [cut, seconds].map(|end| {
         world.run_until(Instant::ZERO + Duration::from_secs(number(end)));
         let mut stats = Vec::new();
-        world.agent(0).sample(world.now(), &mut stats);
-        totals.push(stats[0].1.totals);
+        (0..starts.len()).for_each(|flow| world.agent(2 * flow).sample(world.now(), &mut stats));
+        stats
+    });
+    let hops = world.network_counters().packet_hops;
+    for (at_cut, at_end) in totals[0].iter().zip(&totals[1]) {
+        let (at_cut, at_end) = (at_cut.1.totals, at_end.1.totals);
+        let acknowledged = [at_cut, at_end].map(|totals| totals.bytes_acked / u64::from(sender.payload));
+        let (sent, repeated) = (at_end.packets_sent, at_end.packets_retransmitted);
+        println!("{} {} {sent} {repeated} {} {hops}", acknowledged[0], acknowledged[1], at_end.timeouts);
     }
-    let acknowledged = |index: usize| totals[index].bytes_acked / u64::from(sender.payload);
-    let (end, hops) = (totals[1], world.network_counters().packet_hops);
-    let (sent, repeated) = (end.packets_sent, end.packets_retransmitted);
-    println!("{} {} {sent} {repeated} {} {hops}", acknowledged(0), acknowledged(1), end.timeouts);
 }
 
 /// The settings of both simulators: 1460 bytes of data, a handshake of one RTT, an initial window of two packets. The
-/// clock of 10 ms takes one RTT sample at a time. Time-outs last at least 200 ms.
-fn sender(recovery: &str, max_window: u32) -> (SenderConfig, &'static str) {
+/// clock of 10 ms takes one RTT sample at a time, but those of Linux' agents take one of each acknowledgement. Time-outs last at least
+/// 200 ms.
+fn sender(recovery: &str, max_window: u32) -> (SenderConfig, &str) {
+    let law = recovery.strip_prefix("linux-");
     let (recovery, controller) = match recovery {
         "tahoe" => (Recovery::Tahoe, "tahoe"),
         "reno" => (Recovery::Reno, "reno"),
         "newreno" => (Recovery::NewReno, "reno"),
         "sack" => (Recovery::Sack, "reno"),
-        other => panic!("unknown recovery '{other}': use tahoe, reno, newreno or sack"),
+        other => (
+            Recovery::Sack,
+            law.unwrap_or_else(|| panic!("unknown recovery '{other}': tahoe, reno, newreno, sack, linux-LAW")),
+        ),
     };
-    let rto = RtoConfig { min: Duration::from_millis(200), tick: Duration::from_millis(10), ..RtoConfig::default() };
+    let tick = Duration::from_millis(if law.is_some() { 1 } else { 10 });
+    let rto = RtoConfig { min: Duration::from_millis(200), tick, ..RtoConfig::default() };
     let config = SenderConfig {
         recovery,
         initial_window: 2,
         max_window,
         handshake: true,
-        timestamps: false,
+        timestamps: law.is_some(),
         rto,
         ..SenderConfig::default()
     };

@@ -9,9 +9,11 @@
 //! | to | open |
 //! | --- | --- |
 //! | change the comparison or its limits | `ns2/goodput.rs`, `ns2/speed.rs` |
+//! | compare laws with those of the Linux kernel: `cargo xtask interop --ns2` | `ns2/laws.rs` |
 //! | change how either is run | `ns2/tools.rs`, `ns2/tcp.tcl`, `crates/sim/examples/tcp.rs` |
 
 mod goodput;
+mod laws;
 mod speed;
 mod statistics;
 mod tools;
@@ -51,6 +53,16 @@ pub(super) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     }
     println!("\n{unmet} unmet, {:.0} s", stopwatch.elapsed().as_secs_f64());
     ensure!(unmet == 0 || extent.quick, "{unmet} requirements do not hold");
+    Ok(())
+}
+
+/// `interop --ns2 [LAW …] [--quick]`: the laws beside those of the Linux kernel, all or some, at both rates or the lower one.
+pub(crate) fn compare_laws(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    let (options, laws): (Vec<String>, Vec<String>) =
+        arguments.iter().cloned().partition(|word| word.starts_with("--"));
+    let quick = options.iter().any(|option| option == "--quick");
+    ensure!(options.len() == usize::from(quick), "interop --ns2 [LAW …] [--quick]");
+    laws::run(&Tools::build(workspace)?, &laws, quick)?;
     Ok(())
 }
 

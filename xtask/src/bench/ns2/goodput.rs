@@ -1,13 +1,9 @@
 //! Goodput of each recovery on two links, without loss and with three loss rates.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{available_parallelism, scope};
-
 use anyhow::Result;
 
 use super::statistics::Difference;
-use super::tools::{Case, CaseResult, Simulator, Tools};
+use super::tools::{Case, Tools};
 
 const RECOVERIES: [&str; 4] = ["tahoe", "reno", "newreno", "sack"];
 
@@ -82,33 +78,13 @@ fn holds(difference: &Difference, lossless: bool) -> bool {
     }
 }
 
-/// Goodput by seed in both simulators, on all cores.
+/// Goodput by seed in both simulators.
 fn measure(tools: &Tools, link: Link, loss: &'static str, recovery: &'static str, seeds: u32) -> Result<[Vec<f64>; 2]> {
-    let jobs: Vec<(Simulator, u32)> =
-        [Simulator::Ours, Simulator::Ns2].into_iter().flat_map(|by| (1..=seeds).map(move |seed| (by, seed))).collect();
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<(usize, Result<CaseResult>)>> = Mutex::new(Vec::new());
-    scope(|scope| {
-        for _ in 0..available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(&(by, seed)) = jobs.get(index) else { return };
-                    let Link { rate_mbit, delay_ms, queue, .. } = link;
-                    let (seconds, cut, window) = (SECONDS, CUT, 1_000_000);
-                    let case = Case { recovery, rate_mbit, delay_ms, queue, loss, seed, seconds, cut, window };
-                    let result = tools.simulate(by, &case);
-                    results.lock().expect("no thread panics").push((index, result));
-                }
-            });
-        }
-    });
-    let mut results = results.into_inner().expect("no thread panicked");
-    results.sort_by_key(|(index, _)| *index);
-    let goodput = results.into_iter().map(|(_, result)| result.map(|result| megabits(result.segments)));
-    let mut ours: Vec<f64> = goodput.collect::<Result<_>>()?;
-    let theirs = ours.split_off(seeds as usize);
-    Ok([ours, theirs])
+    let Link { rate_mbit, delay_ms, queue, .. } = link;
+    let (seconds, cut, window) = (SECONDS, CUT, 1_000_000);
+    let case = |seed| Case { recovery, rate_mbit, delay_ms, queue, loss, seed, seconds, cut, window, second: None };
+    let results = tools.simulate_both(&(1..=seeds).map(case).collect::<Vec<_>>())?;
+    Ok(results.map(|results| results.iter().map(|result| megabits(result.segments)).collect()))
 }
 
 fn megabits(segments: u64) -> f64 {

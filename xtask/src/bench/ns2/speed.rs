@@ -17,6 +17,7 @@ const CASE: Case = Case {
     seconds: 60,
     cut: 0,
     window: WINDOW,
+    second: None,
 };
 /// Enough for a median that one disturbed run does not change.
 const RUNS: usize = 5;

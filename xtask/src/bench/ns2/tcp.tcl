@@ -1,13 +1,18 @@
-# One TCP flow between two nodes: ns tcp.tcl RECOVERY RATE_MBIT DELAY_MS QUEUE LOSS SEED SECONDS CUT WINDOW
+# TCP flows between two nodes: ns tcp.tcl RECOVERY RATE_MBIT DELAY_MS QUEUE LOSS SEED SECONDS CUT WINDOW [SECOND]
 #
-# Prints the last segment acknowledged at CUT and at SECONDS, data packets sent, and those sent again.
+# RECOVERY may be linux-LAW: SACK and a law of the Linux kernel. With SECOND, another flow begins at that time.
+# Prints a line for each flow: the last segment acknowledged at CUT and at SECONDS, data packets sent, and those sent again.
 # Scheduler, packet headers and everything not set here are ns-2's defaults.
 
-foreach {recovery rate delay queue loss seed seconds cut window} $argv break
+foreach {recovery rate delay queue loss seed seconds cut window second} $argv break
+set starts [list 0.0]
+if {$second ne ""} { lappend starts $second }
 
 array set agents {tahoe Agent/TCP reno Agent/TCP/Reno newreno Agent/TCP/Newreno sack Agent/TCP/Sack1}
 set sink_class Agent/TCPSink
-if {$recovery eq "sack"} { set sink_class Agent/TCPSink/Sack1 }
+set law ""
+regexp {^linux-(.*)$} $recovery -> law
+if {$recovery eq "sack" || $law ne ""} { set sink_class Agent/TCPSink/Sack1 }
 
 Agent/TCP set packetSize_ 1460
 Agent/TCP set window_ $window
@@ -39,18 +44,33 @@ if {$loss > 0} {
     $ns link-lossmodel $errors $sender $receiver
 }
 
-set tcp [new $agents($recovery)]
-set sink [new $sink_class]
-$ns attach-agent $sender $tcp
-$ns attach-agent $receiver $sink
-$ns connect $tcp $sink
-set ftp [new Application/FTP]
-$ftp attach-agent $tcp
+set flows {}
+foreach start $starts {
+    if {$law eq ""} {
+        set tcp [new $agents($recovery)]
+    } else {
+        set tcp [new Agent/TCP/Linux]
+        $tcp set timestamps_ true
+        $ns at 0 "$tcp select_ca $law"
+    }
+    set sink [new $sink_class]
+    if {$law ne ""} { $sink set ts_echo_rfc1323_ true }
+    $ns attach-agent $sender $tcp
+    $ns attach-agent $receiver $sink
+    $ns connect $tcp $sink
+    set ftp [new Application/FTP]
+    $ftp attach-agent $tcp
+    $ns at $start "$ftp start"
+    lappend flows $tcp
+}
 
-$ns at 0.0 "$ftp start"
-$ns at $cut {set at_cut [$tcp set ack_]}
+$ns at $cut {
+    foreach tcp $flows { set at_cut($tcp) [$tcp set ack_] }
+}
 $ns at $seconds {
-    puts "$at_cut [$tcp set ack_] [$tcp set ndatapack_] [$tcp set nrexmitpack_]"
+    foreach tcp $flows {
+        puts "$at_cut($tcp) [$tcp set ack_] [$tcp set ndatapack_] [$tcp set nrexmitpack_]"
+    }
     exit 0
 }
 $ns run

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{available_parallelism, scope};
 
 use anyhow::{Context, Result, ensure};
 
@@ -18,6 +21,7 @@ pub(super) enum Simulator {
 /// One flow to simulate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
+    /// tahoe, reno, newreno, sack, or linux-LAW.
     pub(super) recovery: &'static str,
     pub(super) rate_mbit: u32,
     /// Delay in each direction.
@@ -31,13 +35,16 @@ pub(super) struct Case {
     pub(super) cut: u32,
     /// The receiver's window, packets.
     pub(super) window: u32,
+    /// When a second flow begins, s.
+    pub(super) second: Option<u32>,
 }
 
 /// The result of a case.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CaseResult {
-    /// Segments acknowledged after the cut.
+    /// Segments of all flows acknowledged after the cut, and those of the last flow among them.
     pub(super) segments: u64,
+    pub(super) of_last: u64,
     /// Real time of the run.
     pub(super) seconds: f64,
 }
@@ -67,6 +74,7 @@ impl Tools {
             seconds: 2,
             cut: 1,
             window: 10,
+            second: None,
         };
         tools.simulate(Simulator::Ns2, &shortest).context("ns-2 does not run: apt-get install ns2")?;
         Ok(tools)
@@ -79,13 +87,43 @@ impl Tools {
             if simulator == Simulator::Ours { format!("{}mbit", case.rate_mbit) } else { case.rate_mbit.to_string() };
         command.args([case.recovery, &rate, &case.delay_ms.to_string(), &case.queue.to_string(), case.loss]);
         let numbers = [case.seed, case.seconds, case.cut, case.window];
-        command.args(numbers.map(|number| number.to_string())).stdin(Stdio::null());
+        command.args(numbers.map(|number| number.to_string())).args(case.second.map(|start| start.to_string()));
+        command.stdin(Stdio::null());
         let stopwatch = Stopwatch::start();
         let output = command.output().with_context(|| format!("{command:?} does not start"))?;
         let seconds = stopwatch.elapsed().as_secs_f64();
         let text = String::from_utf8_lossy(&output.stdout);
         ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-        Ok(CaseResult { segments: parse(&text)?, seconds })
+        let flows = text.lines().map(parse).collect::<Result<Vec<u64>>>()?;
+        let of_last = *flows.last().with_context(|| format!("{command:?} prints nothing"))?;
+        Ok(CaseResult { segments: flows.iter().sum(), of_last, seconds })
+    }
+
+    /// Runs cases in both simulators, on all cores. The results of ours come first.
+    pub(super) fn simulate_both(&self, cases: &[Case]) -> Result<[Vec<CaseResult>; 2]> {
+        let jobs: Vec<(Simulator, &Case)> = [Simulator::Ours, Simulator::Ns2]
+            .into_iter()
+            .flat_map(|by| cases.iter().map(move |case| (by, case)))
+            .collect();
+        let next = AtomicUsize::new(0);
+        let results: Mutex<Vec<(usize, Result<CaseResult>)>> = Mutex::new(Vec::new());
+        scope(|scope| {
+            for _ in 0..available_parallelism().map_or(1, usize::from) {
+                scope.spawn(|| {
+                    while let Some((index, &(by, case))) =
+                        Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, jobs.get(at)?)))
+                    {
+                        let result = self.simulate(by, case);
+                        results.lock().expect("no thread panics").push((index, result));
+                    }
+                });
+            }
+        });
+        let mut results = results.into_inner().expect("no thread panicked");
+        results.sort_by_key(|(index, _)| *index);
+        let mut ours = results.into_iter().map(|(_, result)| result).collect::<Result<Vec<_>>>()?;
+        let theirs = ours.split_off(cases.len());
+        Ok([ours, theirs])
     }
 
     fn command(&self, simulator: Simulator) -> Command {
