@@ -42,6 +42,7 @@
 //! | measures and the judge | `arena/goal.rs` |
 //! | random draws | `arena/draw.rs` |
 //! | results over cells | `arena/results.rs` |
+//! | the page of all laws | `arena/field.html`, `arena/field.rs` |
 //! | the page | `arena/page.html`, `arena/page.rs`, `arena/page/` |
 
 mod beside;
@@ -50,6 +51,7 @@ mod chain;
 mod crowd;
 mod draw;
 mod family;
+mod field;
 mod goal;
 mod hosts;
 mod lan;
@@ -64,6 +66,7 @@ mod wireless;
 
 pub use cell::{Cell, IDEAL};
 pub use family::{Family, UnknownFamily};
+pub use field::field;
 pub use goal::{Goal, Mark, Measure, Verdict};
 pub use page::page;
 pub use results::{Results, Tally};

@@ -92,9 +92,13 @@ impl Epoch {
 }
 
 impl WindowLaw for Cubic {
-    fn on_round(&mut self, round: &Round, window: &mut Window, _path: &Path) {
-        if window.is_in_slow_start() && window.threshold.is_infinite() {
-            self.start.on_round(round, window);
+    fn on_rtt(&mut self, rtt: f64, _path: &Path) {
+        self.start.on_rtt(rtt);
+    }
+
+    fn on_round(&mut self, _round: &Round, window: &mut Window, _path: &Path) {
+        if window.threshold.is_infinite() {
+            self.start.on_round(window);
         }
     }
 
@@ -136,7 +140,7 @@ impl WindowLaw for Cubic {
     }
 
     //= paper:rfc9438 §4.8
-    fn on_timeout(&mut self, _path: &Path) {
+    fn on_timeout(&mut self, _window: &mut Window, _path: &Path) {
         (self.origin, self.epoch) = (None, None);
     }
 }

@@ -14,7 +14,7 @@
 //! | W1, High_Window | `HIGH_WINDOW`; beyond it b stays, and a grows on | 83 000 packets |
 //! | B, High_Decrease | `HIGH_DECREASE` | 0.1 |
 //!
-//! Departures: a and b are computed, where the RFC's table (appendix B) has whole numbers for a.
+//! Departures: a and b are computed, where the RFC's table (appendix B) has whole numbers for a. Linux takes those, rounded up.
 
 use super::law::{Window, WindowLaw};
 use crate::controller::Path;

@@ -30,13 +30,15 @@ const ROUNDS: u32 = 5;
 pub(super) struct HyStart {
     /// lastRoundMinRTT, s.
     last: f64,
+    /// The RTTs of this round.
+    round: Round,
     /// Conservative slow start: the RTT at which it began (cssBaselineMinRtt), and its rounds.
     conservative: Option<(f64, u32)>,
 }
 
 impl HyStart {
     pub(super) const fn new() -> Self {
-        Self { last: f64::INFINITY, conservative: None }
+        Self { last: f64::INFINITY, round: Round::EMPTY, conservative: None }
     }
 
     /// Packets of growth for each acknowledged packet.
@@ -44,25 +46,31 @@ impl HyStart {
         if self.conservative.is_some() { 1.0 / GROWTH_DIVISOR } else { 1.0 }
     }
 
-    /// A round of slow start is over.
-    pub(super) fn on_round(&mut self, round: &Round, window: &mut Window) {
-        let last = std::mem::replace(&mut self.last, round.least);
-        if round.samples < LEAST_SAMPLES {
+    /// An RTT was measured in slow start.
+    pub(super) fn on_rtt(&mut self, rtt: f64) {
+        self.round.note(rtt);
+        if self.round.samples < LEAST_SAMPLES {
             return;
         }
-        match &mut self.conservative {
-            Some((baseline, _)) if round.least < *baseline => self.conservative = None,
-            Some((_, rounds)) => {
-                *rounds += 1;
-                if *rounds >= ROUNDS {
-                    window.lower_to(window.cwnd);
-                }
+        let least = self.round.least;
+        match self.conservative {
+            Some((baseline, _)) if least < baseline => self.conservative = None,
+            None if self.last.is_finite() => {
+                let rise = (self.last / DIVISOR).clamp(LEAST_RISE, MOST_RISE);
+                self.conservative = (least >= self.last + rise).then_some((least, 0));
             }
-            None if last.is_finite() => {
-                let rise = (last / DIVISOR).clamp(LEAST_RISE, MOST_RISE);
-                self.conservative = (round.least >= last + rise).then_some((round.least, 0));
+            _ => {}
+        }
+    }
+
+    /// A round of slow start is over.
+    pub(super) fn on_round(&mut self, window: &mut Window) {
+        self.last = std::mem::replace(&mut self.round, Round::EMPTY).least;
+        if let Some((_, rounds)) = &mut self.conservative {
+            *rounds += 1;
+            if *rounds > ROUNDS {
+                window.lower_to(window.cwnd);
             }
-            None => {}
         }
     }
 }
@@ -71,16 +79,13 @@ impl HyStart {
 mod tests {
     use super::*;
 
-    fn round(rtt: f64) -> Round {
-        let mut round = Round::EMPTY;
-        (0..LEAST_SAMPLES).for_each(|_| round.note(rtt));
-        round
-    }
-
     /// The threshold after rounds with these RTTs at a window of 100 packets, and the growth per packet.
     fn after(rtts: &[f64]) -> (f64, f64) {
         let (mut start, mut window) = (HyStart::new(), Window { cwnd: 100.0, threshold: f64::INFINITY });
-        rtts.iter().for_each(|rtt| start.on_round(&round(*rtt), &mut window));
+        for rtt in rtts {
+            (0..LEAST_SAMPLES).for_each(|_| start.on_rtt(*rtt));
+            start.on_round(&mut window);
+        }
         (window.threshold, start.growth())
     }
 

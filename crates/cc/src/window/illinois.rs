@@ -16,7 +16,7 @@
 //! | W_thresh, θ | `SMALL_WINDOW`, `PATIENCE` | 15 packets, 5 RTTs |
 //! | κ1 … κ4 | follow from the ends of the curves: α(d_1) = α_max, α(d_m) = α_min, β(d_2) = β_min, β(d_3) = β_max | |
 //!
-//! Departures: none.
+//! Departures: none. Linux before 2.6.24 left β of the window in place of 1 − β.
 
 use super::law::{Round, Window, WindowLaw};
 use crate::controller::Path;
@@ -107,7 +107,7 @@ impl WindowLaw for Illinois {
         window.flight(path) * (1.0 - self.beta)
     }
 
-    fn on_timeout(&mut self, _path: &Path) {
+    fn on_timeout(&mut self, _window: &mut Window, _path: &Path) {
         (self.alpha, self.beta, self.short) = (1.0, MOST_BETA, None);
     }
 }

@@ -99,7 +99,7 @@ pub(crate) trait WindowLaw: Send {
     fn on_recovered(&mut self, window: &mut Window, path: &Path) {}
 
     /// The retransmission timer has expired. The window falls to one packet after this.
-    fn on_timeout(&mut self, path: &Path) {}
+    fn on_timeout(&mut self, window: &mut Window, path: &Path) {}
 }
 
 /// The RTTs of a round, s.
@@ -117,7 +117,7 @@ impl Round {
     pub(super) fn note(&mut self, rtt: f64) {
         self.least = self.least.min(rtt);
         self.sum += rtt;
-        self.samples += 1;
+        self.samples = self.samples.saturating_add(1);
     }
 
     /// Their mean; `None` without samples.

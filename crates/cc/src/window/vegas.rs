@@ -14,7 +14,8 @@
 //! | RTT | the least of the last round, so that delayed acknowledgements do not look like a queue | s |
 //! | α, β, γ | options `alpha`, `beta`; `GAMMA` | packets |
 //!
-//! Departures: a loss halves the window, as in Linux; the paper keeps three quarters where its fine clock found the loss early.
+//! Departures: a loss halves the window, as in Linux; the paper keeps three quarters where its fine clock found the loss early. Linux adds a
+//! packet every other RTT only.
 
 use super::law::{Round, Window, WindowLaw};
 use super::reno::Reno;

@@ -4,8 +4,9 @@
 //! b_k = packets acknowledged in an RTT / its length                            (§II)
 //! BWE ← 7/8·BWE + 1/8·b_k                                                      (§II)
 //! Growth:                as Reno's (reno.rs)
-//! Loss, once a window:   ssthresh ← BWE·RTT_min,  cwnd ← ssthresh              (§II)
-//! Time-out:              ssthresh ← BWE·RTT_min,  cwnd ← 1
+//! Loss, once a window:   ssthresh ← max(BWE·RTT_min, FlightSize/2),  cwnd ← ssthresh     (§II)
+//! All repaired:          the same, where BWE·RTT_min is larger by now
+//! Time-out:              ssthresh as at a loss,  cwnd ← 1
 //! ```
 //!
 //! | paper | here | unit |
@@ -14,9 +15,10 @@
 //! | BWE | `bandwidth` | packets/s |
 //! | RTT_min | `least` | s |
 //!
-//! Departures: the filter has two stages, as in Linux. A sample covers at least 50 ms, as there.
+//! Departures, all as in Linux: the filter has two stages, a sample covers at least 50 ms, and half of the window is left at least. The
+//! filter has a tenth of the rate when a slow start ends.
 
-use farhaul_units::{Duration, Instant};
+use farhaul_units::{Duration, Instant, SeqNo};
 
 use super::law::{Window, WindowLaw};
 use super::reno::Reno;
@@ -32,25 +34,33 @@ const LEAST_SAMPLE: Duration = Duration::from_millis(50);
 pub(crate) struct Westwood {
     /// The first stage of the filter, and BWE, the second one; `None` before the first sample.
     bandwidth: Option<[f64; 2]>,
-    /// When the current sample began, and what was acknowledged since.
-    began: Option<Instant>,
-    acked: f64,
+    /// When the current sample began, and everything before which packet was acknowledged then.
+    began: Option<(Instant, SeqNo)>,
     least: f64,
 }
 
 impl Westwood {
     pub(crate) const fn new() -> Self {
-        Self { bandwidth: None, began: None, acked: 0.0, least: f64::INFINITY }
+        Self { bandwidth: None, began: None, least: f64::INFINITY }
+    }
+
+    /// BWE·RTT_min, packets.
+    fn carried(&self) -> Option<f64> {
+        self.bandwidth.filter(|_| self.least.is_finite()).map(|[_, bandwidth]| bandwidth * self.least)
     }
 
     /// Ends the sample if it is as long as an RTT.
+    ///
+    /// A transport may report no acknowledgements while it repairs, so they are counted by what is in flight.
     fn sample(&mut self, path: &Path) {
-        let time = path.now - *self.began.get_or_insert(path.now);
+        let acked = path.next_seq.minus(path.in_flight);
+        let (began, first) = *self.began.get_or_insert((path.now, acked));
+        let time = path.now - began;
         if time < path.rtt.max(LEAST_SAMPLE) {
             return;
         }
-        let sample = self.acked / time.as_secs_f64();
-        (self.began, self.acked) = (Some(path.now), 0.0);
+        let sample = f64::from(acked.distance_from(first).max(0)) / time.as_secs_f64();
+        self.began = Some((path.now, acked));
         self.bandwidth = Some(match self.bandwidth {
             None => [sample; 2],
             Some([first, second]) => {
@@ -67,7 +77,6 @@ impl WindowLaw for Westwood {
     }
 
     fn on_ack(&mut self, acked: f64, window: &mut Window, path: &Path) {
-        self.acked += acked;
         self.sample(path);
         let beyond = window.slow_start(acked, 1.0);
         if beyond > 0.0 {
@@ -80,9 +89,13 @@ impl WindowLaw for Westwood {
     }
 
     fn threshold(&mut self, window: &Window, path: &Path) -> f64 {
-        match self.bandwidth {
-            Some([_, bandwidth]) if self.least.is_finite() => bandwidth * self.least,
-            _ => Reno.threshold(window, path),
+        Reno.threshold(window, path).max(self.carried().unwrap_or(0.0))
+    }
+
+    fn on_recovered(&mut self, window: &mut Window, path: &Path) {
+        self.sample(path);
+        if let Some(carried) = self.carried().filter(|carried| *carried > window.cwnd) {
+            (window.cwnd, window.threshold) = (carried, carried);
         }
     }
 }
@@ -100,7 +113,8 @@ mod tests {
         tcp.law().on_rtt(0.080, &Path::default());
         (0..60).for_each(|_| _ = tcp.round());
         let rate = tcp.cwnd() / 0.1;
-        let left = tcp.lose_one();
+        tcp.lose_one();
+        let left = tcp.recover();
         assert!((left / (rate * 0.080) - 1.0).abs() < 0.15, "{left} of {rate} packets/s");
     }
 }

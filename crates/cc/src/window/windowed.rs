@@ -146,7 +146,7 @@ impl<L: WindowLaw> Controller for Windowed<L> {
                 let threshold = this.law.threshold(window, path);
                 window.lower_to(threshold);
             }
-            this.law.on_timeout(path);
+            this.law.on_timeout(window, path);
             window.cwnd = LOSS_WINDOW;
         });
         control.send_period = longer(before, control.send_period);

@@ -1,6 +1,7 @@
 //! The simulator as its users see it: hosts, links and transports in virtual time.
 
 mod background;
+mod book;
 mod channel;
 mod conformance;
 mod dumbbell;

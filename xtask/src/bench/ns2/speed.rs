@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn unequal_work_is_no_comparison() {
-        let result = |segments| CaseResult { segments, seconds: 1.0 };
+        let result = |segments| CaseResult { segments, of_last: segments, seconds: 1.0 };
         assert!(same_packets(result(1_000_000), result(1_000_500)).is_ok());
         assert!(same_packets(result(1_000_000), result(1_002_000)).is_err());
     }

@@ -49,6 +49,8 @@ foreach start $starts {
     if {$law eq ""} {
         set tcp [new $agents($recovery)]
     } else {
+        # The kernel's clock: laws of delay see it in their RTTs.
+        Agent/TCP set tcpTick_ 0.001
         set tcp [new Agent/TCP/Linux]
         $tcp set timestamps_ true
         $ns at 0 "$tcp select_ca $law"

@@ -38,7 +38,8 @@ impl<L: WindowLaw> Connection<L> {
         self.acked += packets;
         let rtt_sample = Some(self.path.rtt).filter(|rtt| !rtt.is_zero());
         let ack = AckEvent { seq: SeqNo::new(self.acked), newly_acked: packets, rtt_sample, ..AckEvent::default() };
-        self.path.next_seq = SeqNo::new(self.acked + self.cwnd() as u32);
+        self.path.in_flight = self.cwnd() as u32;
+        self.path.next_seq = SeqNo::new(self.acked + self.path.in_flight);
         self.controller.on_ack(&self.path, &ack, &mut self.control);
         self.cwnd()
     }
@@ -66,6 +67,14 @@ impl<L: WindowLaw> Connection<L> {
         let in_flight = self.cwnd() as u32;
         self.lose(self.acked, in_flight);
         self.acked += in_flight;
+        self.cwnd()
+    }
+
+    /// All losses are repaired, and everything but the window is acknowledged.
+    pub(in crate::window) fn recover(&mut self) -> f64 {
+        self.path.in_flight = self.cwnd() as u32;
+        self.path.next_seq = SeqNo::new(self.acked + self.path.in_flight);
+        self.controller.on_recovered(&self.path, false, &mut self.control);
         self.cwnd()
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 use clap::Args;
+use farhaul_cc::registry::controllers;
 use farhaul_lab::arena::{self, Cell, Family, IDEAL, Results};
 use farhaul_lab::store::{RECORDS, Store};
 use farhaul_lab::sweep::{Options, Work, sweep};
@@ -23,6 +24,9 @@ use crate::output::{Output, print, progress};
 const OUT: &str = "farhaul-lab/arena";
 /// The page's name in the folder.
 const PAGE: &str = "arena.html";
+/// The page about all laws, and the word that chooses them.
+const FIELD: &str = "field.html";
+const ALL: &str = "all";
 /// The file with the key of the program whose records the folder holds.
 const BUILD: &str = "build";
 /// The most seeds of one range, and the most cells of a seed: a day of a machine.
@@ -37,10 +41,11 @@ const MAX_CELLS: u64 = 10_000;
 ///     farhaul lab arena union udt bbr ideal --seed 1..4
 ///     farhaul lab arena --family loss,fair --misses
 ///     farhaul lab arena --cell 7 --show > cell.toml
+///     farhaul lab arena all --seed 1..4        # every law, with field.html
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ArenaArgs {
-    /// Controllers, as --controller takes them, or "ideal"
+    /// Controllers, as --controller takes them, "ideal", or "all" for all that need no option
     #[arg(value_name = "CONTROLLER", default_value = "union", value_parser = controller)]
     controllers: Vec<String>,
     /// Seeds of the cells: numbers and ranges, such as 1..4 for 1, 2, 3 and 4
@@ -92,10 +97,25 @@ fn seeds(text: &str) -> Result<Seeds, String> {
 }
 
 fn controller(text: &str) -> Result<String, String> {
+    if text == ALL {
+        return Ok(text.to_owned());
+    }
     arena::check(text).map(|()| text.to_owned()).map_err(|wrong| format!("{wrong}; or use {IDEAL}"))
 }
 
 impl ArenaArgs {
+    /// The controllers, with all in the place of that word.
+    fn controllers(&self) -> Vec<String> {
+        let all = || {
+            controllers()
+                .into_iter()
+                .filter(|entry| arena::check(entry.name).is_ok())
+                .map(|entry| entry.name.to_owned())
+        };
+        let expand = |name: &String| if name == ALL { all().collect() } else { vec![name.clone()] };
+        self.controllers.iter().flat_map(expand).collect()
+    }
+
     fn seeds(&self) -> Vec<u64> {
         let mut seeds: Vec<u64> = Vec::new();
         for seed in self.seeds.iter().flat_map(|range| range.first..=range.last) {
@@ -142,7 +162,7 @@ pub(super) fn run(args: &ArenaArgs, context: &Context) -> Result<(), Fault> {
         return Err(Fault::usage("no cell has this number: --cells and --family decide which there are"));
     }
     if args.show {
-        let shown: Vec<String> = cells.iter().map(|cell| cell.scenario(&args.controllers[0])).collect();
+        let shown: Vec<String> = cells.iter().map(|cell| cell.scenario(&args.controllers()[0])).collect();
         print(&shown.join("\n"));
         return Ok(());
     }
@@ -152,6 +172,10 @@ pub(super) fn run(args: &ArenaArgs, context: &Context) -> Result<(), Fault> {
     let done = done.and_then(|results| {
         let page = args.out.join(PAGE);
         fs::write(&page, arena::page(&results)).map_err(|source| file_fault(&page, &source))?;
+        if args.controllers.iter().any(|name| name == ALL) {
+            let field = args.out.join(FIELD);
+            fs::write(&field, arena::field(&results)).map_err(|source| file_fault(&field, &source))?;
+        }
         Ok((results, page))
     });
     if args.json {
@@ -165,7 +189,8 @@ pub(super) fn run(args: &ArenaArgs, context: &Context) -> Result<(), Fault> {
 /// Makes all runs.
 fn measure(args: &ArenaArgs, cells: Vec<Cell>, output: &Output, context: &Context) -> Result<Results, LabError> {
     let build = folder::build()?;
-    let jobs = arena::jobs(&cells, &args.controllers, &build)?;
+    let controllers = args.controllers();
+    let jobs = arena::jobs(&cells, &controllers, &build)?;
     let store = Some(store(&args.out, &build)?);
     let mut works = [Work { figure: "arena".to_owned(), jobs, store }];
     let bar = progress::runs();
@@ -187,7 +212,7 @@ fn measure(args: &ArenaArgs, cells: Vec<Cell>, output: &Output, context: &Contex
         },
     };
     sweep(&mut works, options)?;
-    Ok(Results::new(args.seeds(), args.controllers.clone(), cells, &records, args.command()))
+    Ok(Results::new(args.seeds(), controllers, cells, &records, args.command()))
 }
 
 /// The finished runs of this program in a folder. Those of another program are removed, because their keys never match
