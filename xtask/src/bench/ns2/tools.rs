@@ -94,7 +94,9 @@ impl Tools {
         let seconds = stopwatch.elapsed().as_secs_f64();
         let text = String::from_utf8_lossy(&output.stdout);
         ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-        let flows = text.lines().map(parse).collect::<Result<Vec<u64>>>()?;
+        // ns-2 says more, in lines that do not begin with a number.
+        let is_result = |line: &&str| line.split_whitespace().next().is_some_and(|word| word.parse::<i64>().is_ok());
+        let flows = text.lines().filter(is_result).map(parse).collect::<Result<Vec<u64>>>()?;
         let of_last = *flows.last().with_context(|| format!("{command:?} prints nothing"))?;
         Ok(CaseResult { segments: flows.iter().sum(), of_last, seconds })
     }
