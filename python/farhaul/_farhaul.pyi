@@ -746,6 +746,16 @@ class StoredRuns:
 def shipped_figures() -> list[dict[str, Any]]:
     """The shipped figures: identifiers, titles, papers, scores."""
 
+def run_arena(
+    controllers: list[str],
+    seeds: list[int],
+    cells: int,
+    families: list[str],
+    jobs: int | None,
+    out: str | None,
+) -> list[dict[str, Any]]:
+    """Runs controllers on random paths, and writes the pages about them into a folder."""
+
 def _before_fork() -> None:
     """Waits for threads that enter the interpreter, and keeps others from it."""
 

@@ -4,6 +4,7 @@
 | --- | --- |
 | see which experiments there are | `figures` |
 | run one, or a scenario of your own | `run` |
+| compare control laws on random paths | `arena` |
 | read results without other packages | `Result.records`, `Result.judged` |
 | have tables of pandas, drawings of matplotlib | `Result.points`, `Result.scores`, `Result.series`, `Result.figure` |
 
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ._drawing import draw
 from ._errors import Error
 from ._extras import extra
-from ._farhaul import RunningExperiment, shipped_figures
+from ._farhaul import RunningExperiment, run_arena, shipped_figures
 from ._scenario import as_toml
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from .cc import Controller
 
-__all__ = ["Drawing", "MakesController", "Result", "figures", "run"]
+__all__ = ["Drawing", "MakesController", "Result", "arena", "figures", "run"]
 
 MakesController = str | Callable[[], "Controller"]
 """A controller by name, a class below `farhaul.cc.Controller`, or another callable that makes one."""
@@ -92,6 +93,38 @@ def run(
         store=None if store is None else os.fspath(store),
     )
     return Result(_outcome(running, progress))
+
+
+def arena(
+    controllers: Sequence[str] = ("all",),
+    *,
+    seeds: int | Sequence[int] = 1,
+    cells: int = 46,
+    families: Sequence[str] = (),
+    jobs: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+) -> list[dict[str, Any]]:
+    """Compares control laws on random paths, with goals by stated formulas.
+
+    ``controllers`` are names, ``"all"`` for every law that needs no option, and ``"ideal"``. `farhaul.cc.register` gives a class of your
+    own a name.
+
+    - ``seeds``: a number of seeds from 1 on, or a list. A seed decides its paths.
+    - ``cells``: paths of each seed.
+    - ``families``: only paths of these families, such as ``"clean"`` or ``"loss"``.
+    - ``jobs``: most runs at a time.
+    - ``out``: a folder for ``arena.html`` and ``field.html``.
+
+    Returns a record for each law: ``controller``, ``passed``, ``cells``, ``score``, and the scores by ``families``. Ctrl-C stops it.
+    """
+    return run_arena(
+        list(controllers),
+        list(range(1, seeds + 1)) if isinstance(seeds, int) else list(seeds),
+        cells,
+        list(families),
+        jobs,
+        None if out is None else os.fspath(out),
+    )
 
 
 def _named(experiment: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[str, str | None]:

@@ -5,6 +5,7 @@
 //!                                              └─▶ records in a folder
 //! ```
 
+mod arena;
 mod outcome;
 mod stored;
 
@@ -35,6 +36,7 @@ use crate::report::as_object;
 use crate::settings::{Keywords, limit, unknown};
 use crate::wait::wait_for;
 
+pub(crate) use arena::run_arena;
 pub(crate) use stored::StoredRuns;
 
 /// The shipped figures: identifiers, titles, papers, scores.

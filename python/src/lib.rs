@@ -74,7 +74,7 @@ mod _farhaul {
     #[pymodule_export]
     use crate::keys::make_key;
     #[pymodule_export]
-    use crate::laboratory::{RunningExperiment, StoredRuns, shipped_figures};
+    use crate::laboratory::{RunningExperiment, StoredRuns, run_arena, shipped_figures};
     #[pymodule_export]
     use crate::listener::Listener;
     #[pymodule_export]

@@ -72,7 +72,7 @@ pub use page::page;
 pub use results::{Results, Tally};
 
 use draw::Draw;
-use farhaul_cc::{Spec, SpecError};
+use farhaul_cc::{Spec, SpecError, registry};
 
 use crate::error::ScenarioError;
 use crate::record::AxisValue;
@@ -100,6 +100,18 @@ pub fn cells(seed: u64, count: usize, families: &[Family]) -> Vec<Cell> {
 /// The registry has no such controller, or it refuses the options.
 pub fn check(controller: &str) -> Result<(), SpecError> {
     if controller == IDEAL { Ok(()) } else { controller.parse::<Spec>().map(drop) }
+}
+
+/// The word for all laws.
+pub const ALL: &str = "all";
+
+/// The controllers, with every law of the registry that needs no option in the place of [`ALL`].
+#[must_use]
+pub fn named(controllers: &[String]) -> Vec<String> {
+    let all =
+        || registry::controllers().into_iter().map(|entry| entry.name.to_owned()).filter(|name| check(name).is_ok());
+    let expand = |name: &String| if name == ALL { all().collect() } else { vec![name.clone()] };
+    controllers.iter().flat_map(expand).collect()
 }
 
 /// The runs of all controllers in all cells, in the order of cells and then of controllers. `build` is the key of the

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 use clap::Args;
-use farhaul_cc::registry::controllers;
 use farhaul_lab::arena::{self, Cell, Family, IDEAL, Results};
 use farhaul_lab::store::{RECORDS, Store};
 use farhaul_lab::sweep::{Options, Work, sweep};
@@ -24,9 +23,8 @@ use crate::output::{Output, print, progress};
 const OUT: &str = "farhaul-lab/arena";
 /// The page's name in the folder.
 const PAGE: &str = "arena.html";
-/// The page about all laws, and the word that chooses them.
+/// The page about all laws.
 const FIELD: &str = "field.html";
-const ALL: &str = "all";
 /// The file with the key of the program whose records the folder holds.
 const BUILD: &str = "build";
 /// The most seeds of one range, and the most cells of a seed: a day of a machine.
@@ -97,25 +95,13 @@ fn seeds(text: &str) -> Result<Seeds, String> {
 }
 
 fn controller(text: &str) -> Result<String, String> {
-    if text == ALL {
+    if text == arena::ALL {
         return Ok(text.to_owned());
     }
     arena::check(text).map(|()| text.to_owned()).map_err(|wrong| format!("{wrong}; or use {IDEAL}"))
 }
 
 impl ArenaArgs {
-    /// The controllers, with all in the place of that word.
-    fn controllers(&self) -> Vec<String> {
-        let all = || {
-            controllers()
-                .into_iter()
-                .filter(|entry| arena::check(entry.name).is_ok())
-                .map(|entry| entry.name.to_owned())
-        };
-        let expand = |name: &String| if name == ALL { all().collect() } else { vec![name.clone()] };
-        self.controllers.iter().flat_map(expand).collect()
-    }
-
     fn seeds(&self) -> Vec<u64> {
         let mut seeds: Vec<u64> = Vec::new();
         for seed in self.seeds.iter().flat_map(|range| range.first..=range.last) {
@@ -162,7 +148,7 @@ pub(super) fn run(args: &ArenaArgs, context: &Context) -> Result<(), Fault> {
         return Err(Fault::usage("no cell has this number: --cells and --family decide which there are"));
     }
     if args.show {
-        let shown: Vec<String> = cells.iter().map(|cell| cell.scenario(&args.controllers()[0])).collect();
+        let shown: Vec<String> = cells.iter().map(|cell| cell.scenario(&arena::named(&args.controllers)[0])).collect();
         print(&shown.join("\n"));
         return Ok(());
     }
@@ -172,7 +158,7 @@ pub(super) fn run(args: &ArenaArgs, context: &Context) -> Result<(), Fault> {
     let done = done.and_then(|results| {
         let page = args.out.join(PAGE);
         fs::write(&page, arena::page(&results)).map_err(|source| file_fault(&page, &source))?;
-        if args.controllers.iter().any(|name| name == ALL) {
+        if args.controllers.iter().any(|name| name == arena::ALL) {
             let field = args.out.join(FIELD);
             fs::write(&field, arena::field(&results)).map_err(|source| file_fault(&field, &source))?;
         }
@@ -189,7 +175,7 @@ pub(super) fn run(args: &ArenaArgs, context: &Context) -> Result<(), Fault> {
 /// Makes all runs.
 fn measure(args: &ArenaArgs, cells: Vec<Cell>, output: &Output, context: &Context) -> Result<Results, LabError> {
     let build = folder::build()?;
-    let controllers = args.controllers();
+    let controllers = arena::named(&args.controllers);
     let jobs = arena::jobs(&cells, &controllers, &build)?;
     let store = Some(store(&args.out, &build)?);
     let mut works = [Work { figure: "arena".to_owned(), jobs, store }];
