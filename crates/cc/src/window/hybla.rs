@@ -12,7 +12,8 @@
 //! | cwnd, ssthresh | `Window` | packets |
 //! | RTT | `Path::rtt`, smoothed | s |
 //!
-//! Departures: ρ in slow start is at most 16, so that one acknowledgement at a wrong RTT does not fill a path.
+//! Departures (docs/papers/departures.md): D424 ρ is at most 16, so that one acknowledgement at a wrong RTT does not fill a path, and an
+//! RTT of avoidance adds at most half of the window.
 
 use super::law::{Window, WindowLaw};
 use super::reno::Reno;
@@ -22,6 +23,8 @@ use crate::controller::Path;
 const REFERENCE_RTT: f64 = 25e-3;
 /// Largest ρ: 400 ms, of two satellites in a row.
 const MOST: f64 = 16.0;
+/// Largest growth in avoidance, as a share of the window per RTT (D424).
+const MOST_GROWTH: f64 = 0.5;
 
 /// `hybla`.
 #[derive(Clone, Debug)]
@@ -41,7 +44,7 @@ impl WindowLaw for Hybla {
     }
 
     fn avoid(&mut self, acked: f64, window: &mut Window, path: &Path) {
-        window.cwnd += ratio(path) * ratio(path) * acked / window.cwnd;
+        window.cwnd += (ratio(path) * ratio(path) / window.cwnd).min(MOST_GROWTH) * acked;
     }
 
     fn threshold(&mut self, window: &Window, path: &Path) -> f64 {
