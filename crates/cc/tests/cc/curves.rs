@@ -139,6 +139,11 @@ fn curves_of_the_laws_of_windows() {
 }
 
 #[test]
+fn curve_of_c4() {
+    insta::assert_snapshot!(curve("c4", &script()));
+}
+
+#[test]
 fn curve_of_ledbat() {
     insta::assert_snapshot!(curve("ledbat", &script()));
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 /// Specs that cover every controller and variant.
-const SPECS: [&str; 24] = [
+const SPECS: [&str; 25] = [
     "union",
     "udt",
     "udt-2004",
@@ -18,6 +18,7 @@ const SPECS: [&str; 24] = [
     "udt-2011",
     "udt-2011:only=rate",
     "bbr",
+    "c4",
     "fixed:rate=500mbit",
     "reno",
     "newreno",
@@ -38,7 +39,7 @@ const SPECS: [&str; 24] = [
 
 /// UDT's laws keep two packets, a probe pair. TCP's fall to the loss window of one (RFC 5681 §3.1).
 fn least_cwnd(spec: &str) -> f64 {
-    if spec.starts_with("u") || matches!(spec, "bbr" | "ledbat") { 2.0 } else { 1.0 }
+    if spec.starts_with("u") || matches!(spec, "bbr" | "c4" | "ledbat") { 2.0 } else { 1.0 }
 }
 
 /// An event of a connection.

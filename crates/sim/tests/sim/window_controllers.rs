@@ -1,10 +1,12 @@
-//! TCP's window laws on UDT4: the controllers of the TCP agents on the other transport.
+//! TCP's window laws on UDT4, the controllers of the TCP agents on the other transport; and a law of a model on both.
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::{Config, Endpoint, Entropy, Mode, controller_factory, udt};
+use farhaul_sim::agent::tcp::{ReceiverConfig, Recovery, SenderConfig, TcpSink, TcpSource};
+use farhaul_sim::topology::graph::Graph;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Simulation, Workload};
-use farhaul_units::{Duration, Rate};
+use farhaul_units::{Duration, Instant, Rate};
 
 const FAST: Rate = Rate::from_megabits_per_second(100);
 const SLOW: Rate = Rate::from_megabits_per_second(10);
@@ -69,4 +71,27 @@ fn cubic_is_as_fast_as_reno_where_reno_does_well_and_faster_on_long_fast_paths()
 fn reno_fills_a_link_whose_queue_holds_a_round_trip() {
     let goodput = goodput("reno", SLOW, 0.0);
     assert!(goodput > 9.2, "{goodput:.2} of 10 Mbit/s");
+}
+
+/// Simulated TCP reports no deliveries, so this law measures there by acknowledgements.
+#[test]
+fn c4_fills_a_link_under_both_transports() {
+    let udt = goodput("c4", SLOW, 0.0);
+    assert!(udt > 9.2, "{udt:.2} of 10 Mbit/s");
+    let link =
+        PathSpec { rate: Some(SLOW), delay: ROUND_TRIP / 2, queue: QueueSize::Bdp(ROUND_TRIP), ..PathSpec::default() };
+    let mut graph = Graph::new(2);
+    graph.simplex(0, 1, &link);
+    graph.simplex(1, 0, &link);
+    let (to, flow) = (graph.address(1, 9), graph.next_flow());
+    let law = "c4".parse::<farhaul_cc::Spec>().expect("it is built in").build(1);
+    let config = SenderConfig { recovery: Recovery::Sack, ..SenderConfig::default() };
+    graph.add(0, 9, flow, Box::new(TcpSource::new(to, Instant::ZERO, config, law)));
+    graph.add(1, 9, flow, Box::new(TcpSink::new(ReceiverConfig::default())));
+    let mut world = graph.start(1);
+    world.run_until(Instant::ZERO + Duration::from_secs(60));
+    let mut stats = Vec::new();
+    world.agent(0).sample(world.now(), &mut stats);
+    let tcp = stats[0].1.totals.bytes_acked as f64 * 8.0 / 60e6;
+    assert!(tcp > 9.0, "{tcp:.2} of 10 Mbit/s");
 }
