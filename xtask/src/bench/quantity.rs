@@ -59,6 +59,8 @@ pub(super) enum Quantity {
     OfCubic,
     /// Goodput as a multiple of that of our `fixed` in the same round.
     OfFixed,
+    /// Processor time per byte as a multiple of that of our `fixed` in the same round.
+    CpuOfFixed,
 }
 
 impl Quantity {
@@ -93,6 +95,7 @@ impl Quantity {
             Self::Deviation => "deviation",
             Self::OfCubic => "of cubic",
             Self::OfFixed => "of fixed",
+            Self::CpuOfFixed => "cpu of fixed",
         }
     }
 
@@ -106,7 +109,8 @@ impl Quantity {
             Self::OwnLosses => "packets",
             Self::SenderMemory | Self::ReceiverMemory | Self::PeakMemory | Self::Growth => "bytes",
             Self::Completion | Self::Lateness | Self::CpuPerFile | Self::CpuTime | Self::HopTime => "s",
-            Self::Retransmitted | Self::CpuShare | Self::RateShare | Self::OfCubic | Self::OfFixed => "share",
+            Self::Retransmitted | Self::CpuShare | Self::RateShare => "share",
+            Self::OfCubic | Self::OfFixed | Self::CpuOfFixed => "share",
             Self::Deviation => "standard deviations",
             Self::Jain => "index",
             Self::Handshakes => "1/s",
@@ -133,6 +137,7 @@ impl Quantity {
             Self::Deviation => format!("{value:.2} σ"),
             Self::Jain => format!("{value:.3}"),
             Self::OfCubic | Self::OfFixed => format!("{value:.2}"),
+            Self::CpuOfFixed => format!("{value:.3}"),
             Self::Handshakes => format!("{value:.0} per s"),
             Self::Speed => format!("{value:.1} ×"),
         }

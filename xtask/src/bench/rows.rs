@@ -6,6 +6,7 @@ mod encrypted;
 mod fairness;
 mod host_cost;
 mod idle;
+mod law_cost;
 mod law_sockets;
 mod loopback;
 mod own_losses;
@@ -105,11 +106,16 @@ pub(super) const ON_REQUEST: &[Row] = &[
     own_losses::ROW,
     simulator::FLOWS,
     law_sockets::ROW,
+    law_cost::ROW,
 ];
 
 /// The names of all cases that `--case` can choose.
 pub(super) fn cases() -> impl Iterator<Item = &'static str> {
-    law_sockets::cases().chain(price::cases()).chain(price_copies::cases()).chain(own_losses::cases())
+    law_sockets::cases()
+        .chain(law_cost::cases())
+        .chain(price::cases())
+        .chain(price_copies::cases())
+        .chain(own_losses::cases())
 }
 
 #[cfg(test)]

@@ -26,6 +26,16 @@ impl Tools {
         self.transfer(&|| self.bench(Some("--plain")), controller, amount, path)
     }
 
+    /// The same over loopback with a cap on the rate that is sent.
+    pub(in super::super) fn farhaul_capped(&self, controller: &str, rate: &str, seconds: u64) -> Result<Measured> {
+        let bench = || {
+            let mut bench = self.bench(Some("--plain"));
+            bench.env("FARHAUL_RATE", rate);
+            bench
+        };
+        self.transfer(&bench, controller, Amount::Seconds(seconds), None)
+    }
+
     /// The same with encryption, the default of the program.
     pub(in super::super) fn farhaul_encrypted(
         &self,
