@@ -69,18 +69,6 @@ pub(crate) enum Protocol {
     Measured(Measured),
 }
 
-impl Tcp {
-    /// The controller of the window.
-    pub(crate) fn window_law(&self) -> Spec {
-        let law = match (self.cubic, self.recovery) {
-            (true, _) => "cubic",
-            (false, Recovery::Tahoe) => "tahoe",
-            (false, _) => "reno",
-        };
-        law.parse().expect("all are in the registry of controllers")
-    }
-}
-
 impl Protocol {
     /// Whether it is cross traffic, which fairness leaves out.
     pub(crate) fn is_cross_traffic(&self) -> bool {
@@ -129,8 +117,8 @@ pub(crate) struct Bulk {
 pub(crate) struct Tcp {
     /// The loss recovery.
     pub(crate) recovery: Recovery,
-    /// Whether the window is CUBIC's.
-    pub(crate) cubic: bool,
+    /// The law of the window.
+    pub(crate) law: Spec,
     /// The most packets in flight. A bandwidth-delay product is that of the bottleneck and the flow's own RTT.
     pub(crate) window: Window,
     /// Whether the receiver acknowledges every other packet.

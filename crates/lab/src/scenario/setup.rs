@@ -67,11 +67,13 @@ impl Setup {
 
     /// The revisions of controllers whose code is not in this program. The key of the program covers all others.
     pub(super) fn revisions(&self) -> String {
-        let revised = self.flows.iter().filter_map(|flow| match &flow.protocol {
-            Protocol::Bulk(bulk) => match bulk.controller.as_ref()?.revision() {
-                Revision::Text(text) => Some(format!("revision {text:?}\n")),
-                _ => None,
-            },
+        let laws = self.flows.iter().filter_map(|flow| match &flow.protocol {
+            Protocol::Bulk(bulk) => bulk.controller.as_ref(),
+            Protocol::Tcp(tcp) => Some(&tcp.law),
+            _ => None,
+        });
+        let revised = laws.filter_map(|law| match law.revision() {
+            Revision::Text(text) => Some(format!("revision {text:?}\n")),
             _ => None,
         });
         revised.collect()

@@ -2,6 +2,7 @@
 
 use farhaul_cc::Spec;
 use farhaul_protocols::registry::protocols;
+use farhaul_sim::agent::tcp::Recovery;
 
 use super::expand::{Experiment, Overrides};
 use super::flow::Protocol;
@@ -302,6 +303,24 @@ fn an_unknown_protocol_is_refused_with_file_and_line_and_the_known_ones() {
         ("tcp:blast=rtt", "'tcp' is not one of"),
     ] {
         let message = refused(&format!("{HEAD}{LINK}[[flow]]\nname = 'f'\nprotocol = '{protocol}'\n"));
+        assert!(message.starts_with("8: ") && message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn a_tcp_has_the_law_of_any_window_and_no_other() {
+    let flow = |law: &str| format!("{HEAD}{LINK}[[flow]]\nprotocol = 'tcp'\ncontroller = '{law}'\n");
+    for (controller, recovery, law) in [
+        ("tahoe", Recovery::Tahoe, "tahoe"),
+        ("newreno", Recovery::NewReno, "reno"),
+        ("sack", Recovery::Sack, "reno"),
+        ("vegas:alpha=1,beta=3", Recovery::Sack, "vegas:alpha=1,beta=3"),
+    ] {
+        let Protocol::Tcp(tcp) = &jobs(&flow(controller)).unwrap()[0].setup.flows[0].protocol else { panic!("TCP") };
+        assert_eq!((tcp.recovery, tcp.law.to_string().as_str()), (recovery, law));
+    }
+    for (controller, words) in [("bbr", "no law of a window"), ("warp", "choose one of"), ("bic:x=1", "takes none")] {
+        let message = refused(&flow(controller));
         assert!(message.starts_with("8: ") && message.contains(words), "{message}");
     }
 }

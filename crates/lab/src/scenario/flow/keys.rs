@@ -1,5 +1,6 @@
 //! The keys of `[[flow]]`.
 
+use farhaul_cc::registry::{LawFamily, controllers};
 use farhaul_cc::{Spec, SpecError};
 use farhaul_protocols::registry::protocols;
 use farhaul_sim::agent::disk::DiskSpec;
@@ -37,18 +38,6 @@ struct DiskKeys {
     ahead: Option<Size>,
 }
 
-/// The TCP senders: the loss recovery, or the window of CUBIC with selective acknowledgements.
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum TcpController {
-    Tahoe,
-    Reno,
-    NewReno,
-    #[default]
-    Sack,
-    Cubic,
-}
-
 /// Whose receiver the answers are like.
 #[derive(Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -75,21 +64,21 @@ enum FlowKind {
     Other(ReadKeys),
 }
 
-/// Reads the keys of a kind of flows, whose packets have so many bytes.
-type ReadKeys = fn(&mut Section<'_>, u32) -> Result<Protocol, ScenarioError>;
+/// Reads the keys of a kind of flows, whose packets have so many bytes, beside the controllers of the program.
+type ReadKeys = fn(&mut Section<'_>, u32, &Controllers) -> Result<Protocol, ScenarioError>;
 
 /// The kinds of flows beside the protocols of the registry.
 const OTHER_KINDS: [(&str, ReadKeys); 7] = [
-    ("tcp", |section, _| tcp(section).map(Protocol::Tcp)),
-    ("libudt", |_, _| Ok(Protocol::Libudt)),
-    ("cbr", |section, _| cross(section, CROSS_TRAFFIC, Pattern::Constant)),
-    ("on-off", |section, _| {
+    ("tcp", |section, _, controllers| tcp(section, controllers).map(Protocol::Tcp)),
+    ("libudt", |_, _, _| Ok(Protocol::Libudt)),
+    ("cbr", |section, _, _| cross(section, CROSS_TRAFFIC, Pattern::Constant)),
+    ("on-off", |section, _, _| {
         let (AboveZero(on), Time(off)) = (section.needed("on", ON_OFF)?, section.needed("off", ON_OFF)?);
         cross(section, ON_OFF, Pattern::OnOff(on, off))
     }),
-    ("poisson", |section, _| cross(section, CROSS_TRAFFIC, Pattern::Poisson)),
-    ("stable", |section, _| measured::stable(section).map(Protocol::Measured)),
-    ("probe", |section, packet| measured::point(section, packet).map(Protocol::Measured)),
+    ("poisson", |section, _, _| cross(section, CROSS_TRAFFIC, Pattern::Poisson)),
+    ("stable", |section, _, _| measured::stable(section).map(Protocol::Measured)),
+    ("probe", |section, packet, _| measured::point(section, packet).map(Protocol::Measured)),
 ];
 
 impl FlowSpec {
@@ -108,7 +97,7 @@ impl FlowSpec {
         let kind = section.value("protocol")?.unwrap_or_else(|| FlowKind::Bulk(Default::default()));
         let protocol = match kind {
             FlowKind::Bulk(protocol) => bulk(&mut section, protocol, controllers).map(Protocol::Bulk)?,
-            FlowKind::Other(read) => read(&mut section, packet)?,
+            FlowKind::Other(read) => read(&mut section, packet, controllers)?,
         };
         let transfers = transfers(&mut section, &protocol)?;
         let count = match transfers {
@@ -197,10 +186,7 @@ fn bulk(
     let default = protocol.controller();
     let given = section.value::<Spanned<String>>("controller")?.map(|text| {
         let given = match &default {
-            Some(_) => match controllers.get(text.get_ref()) {
-                Some(own) => Ok(own.clone()),
-                None => text.get_ref().parse::<Spec>().map_err(|wrong| wrong.to_string()),
-            },
+            Some(_) => law(text.get_ref(), controllers),
             None => Err(format!("'{}' has none, because its own rules govern the rate", protocol.entry().name)),
         };
         given.map_err(|what| section.source().error(&text, format!("`controller` in [[flow]]: {what}")))
@@ -221,16 +207,35 @@ fn bulk(
     })
 }
 
-fn tcp(section: &mut Section<'_>) -> Result<Tcp, ScenarioError> {
-    let controller = section.value("controller")?.unwrap_or_default();
+/// A congestion controller by its name and options: one of the program, or one of the registry.
+fn law(text: &str, controllers: &Controllers) -> Result<Spec, String> {
+    match controllers.get(text) {
+        Some(own) => Ok(own.clone()),
+        None => text.parse().map_err(|wrong: SpecError| wrong.to_string()),
+    }
+}
+
+/// A TCP sender. Before selective acknowledgements, the name of a sender was that of its recovery.
+fn tcp(section: &mut Section<'_>, controllers: &Controllers) -> Result<Tcp, ScenarioError> {
+    let given = section.value::<Spanned<String>>("controller")?;
+    let (recovery, name) = match given.as_ref().map_or("sack", |text| text.get_ref()) {
+        "tahoe" => (Recovery::Tahoe, "tahoe"),
+        "reno" => (Recovery::Reno, "reno"),
+        "newreno" => (Recovery::NewReno, "reno"),
+        "sack" => (Recovery::Sack, "reno"),
+        law => (Recovery::Sack, law),
+    };
+    let law = law(name, controllers).and_then(|law| match has_window(name) {
+        true => Ok(law),
+        false => Err(format!("'{name}' is no law of a window, which a TCP needs")),
+    });
+    let error = |what| {
+        let what = format!("`controller` in [[flow]] of TCP: {what}");
+        given.as_ref().map_or(section.error(&what), |text| section.source().error(text, &what))
+    };
     Ok(Tcp {
-        recovery: match controller {
-            TcpController::Tahoe => Recovery::Tahoe,
-            TcpController::Reno => Recovery::Reno,
-            TcpController::NewReno => Recovery::NewReno,
-            TcpController::Sack | TcpController::Cubic => Recovery::Sack,
-        },
-        cubic: matches!(controller, TcpController::Cubic),
+        recovery,
+        law: law.map_err(error)?,
         window: match section.value::<OrTable<Window, WindowKeys>>("window")? {
             None => Window::UNLIMITED,
             Some(OrTable::Bare(window)) => window,
@@ -239,6 +244,12 @@ fn tcp(section: &mut Section<'_>) -> Result<Tcp, ScenarioError> {
         delayed_ack: section.value("delayed_ack")?.unwrap_or(true),
         min_rto: section.value("min_rto")?.map(|AboveZero(time)| time),
     })
+}
+
+/// Whether a controller governs a window. Those of programs are taken at their word.
+fn has_window(text: &str) -> bool {
+    let entry = controllers().into_iter().find(|entry| Some(entry.name) == text.split(':').next());
+    entry.is_none_or(|entry| !matches!(entry.family, LawFamily::Model | LawFamily::Rate))
 }
 
 fn table_of<T>(keys: OrTable<Absent, T>) -> Option<T> {

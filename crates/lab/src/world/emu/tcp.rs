@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use farhaul_emu::Emulation;
 use farhaul_proto::Stats;
+use farhaul_sim::agent::tcp::Recovery;
 use rustix::process::geteuid;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
@@ -28,10 +29,8 @@ pub(super) const HEADER: u32 = 52;
 const BARE_HEADER: u32 = 40;
 /// The largest packet to which a socket can be limited. It follows from the kernel's largest limit (`MAX_TCP_WINDOW`).
 pub(super) const LARGEST_PACKET: u32 = 32_767 + BARE_HEADER;
-/// The kernel's congestion controls in place of the scenario's. Both use selective acknowledgements, because the kernel
-/// has no sender without them.
+/// The kernel's congestion control in place of senders without selective acknowledgements, which the kernel has not.
 const RENO: &str = "reno";
-const CUBIC: &str = "cubic";
 /// The kernel's list of congestion controls that need no loading.
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// Buffers of every socket without a window limit, in bytes: 10 Gbit/s at 100 ms. They take memory only as data need
@@ -43,17 +42,20 @@ const BUFFER_OF_WINDOW: u64 = 4;
 /// The longest queue of callers. They come one at a time.
 const BACKLOG: i32 = 16;
 
-/// The kernel's congestion control of a flow; `None` for other protocols.
-fn congestion_control<'a>(flow: &FlowSpec, choices: &'a Choices) -> Option<&'a str> {
-    match &flow.protocol {
-        flow::Protocol::Tcp(tcp) => Some(choices.tcp.as_deref().unwrap_or(if tcp.cubic { CUBIC } else { RENO })),
-        _ => None,
-    }
+/// The kernel's congestion control of a flow: the one that is chosen, or that of the law's name. `None` for other protocols.
+fn congestion_control(flow: &FlowSpec, choices: &Choices) -> Option<String> {
+    let flow::Protocol::Tcp(tcp) = &flow.protocol else { return None };
+    let law = tcp.law.to_string();
+    let name = match law.split(':').next() {
+        Some(name) if tcp.recovery == Recovery::Sack => name,
+        _ => RENO,
+    };
+    Some(choices.tcp.as_deref().unwrap_or(name).to_owned())
 }
 
 /// The kernel's congestion controls of all flows, by name; `None` if there is no TCP.
 pub(super) fn congestion_controls(setup: &Setup, choices: &Choices) -> Option<String> {
-    let names: BTreeSet<&str> = setup.flows.iter().filter_map(|flow| congestion_control(flow, choices)).collect();
+    let names: BTreeSet<String> = setup.flows.iter().filter_map(|flow| congestion_control(flow, choices)).collect();
     (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(", "))
 }
 
@@ -65,16 +67,16 @@ pub(super) fn prepare_hosts(
     setup: &Setup,
     choices: &Choices,
 ) -> Result<(), Trouble> {
-    let names: BTreeSet<&str> = setup.flows.iter().filter_map(|flow| congestion_control(flow, choices)).collect();
+    let names: BTreeSet<String> = setup.flows.iter().filter_map(|flow| congestion_control(flow, choices)).collect();
     if names.is_empty() {
         return Ok(());
     }
     // The settings belong to the network of the sockets.
     let Some(&host) = network.hosts.first() else { return Ok(()) };
     for name in names {
-        if let Err(error) = emulation.enter(host, || check(name)) {
+        if let Err(error) = emulation.enter(host, || check(&name)) {
             let known = std::fs::read_to_string(AVAILABLE).unwrap_or_default();
-            return Err(Trouble::Broken(unavailable(name, &error, &known, geteuid().is_root())));
+            return Err(Trouble::Broken(unavailable(&name, &error, &known, geteuid().is_root())));
         }
     }
     let widest = (0..setup.flows.len()).filter_map(|index| window(setup, index)).max().unwrap_or(0);
@@ -144,7 +146,7 @@ pub(super) fn begin(start: Start<'_>) -> Result<RunningFlow, Trouble> {
         end: Arc::clone(&ends[1]),
     };
     let sender = KernelSender {
-        congestion_control: congestion_control(flow, scene.choices).unwrap_or(RENO).to_owned(),
+        congestion_control: congestion_control(flow, scene.choices).unwrap_or_default(),
         peer: SockAddr::from(peer),
         packet,
         list: scene.lists.get(flow.group.as_str()).filter(|_| flow.transfers.is_some()).cloned(),

@@ -137,6 +137,7 @@ fn flows_of_the_kernel_have_the_scenarios_congestion_control_or_the_one_that_is_
     };
     assert_eq!(names(&["tahoe", "sack", "newreno"], None).as_deref(), Some("reno"));
     assert_eq!(names(&["cubic", "reno"], None).as_deref(), Some("cubic, reno"));
+    assert_eq!(names(&["vegas:alpha=1,beta=3", "bic"], None).as_deref(), Some("bic, vegas"));
     assert_eq!(names(&["cubic", "reno"], Some("bbr")).as_deref(), Some("bbr"));
     assert_eq!(names(&[], Some("bbr")), None);
 }

@@ -230,14 +230,15 @@ fn tcp(flow: &FlowSpec, tcp: &Tcp, to: SocketAddr, limits: Limits, seeds: [u64; 
         rto: RtoConfig { min: tcp.min_rto.unwrap_or(RtoConfig::default().min), ..RtoConfig::default() },
         ..SenderConfig::default()
     };
-    if tcp.cubic {
-        // As in systems with CUBIC. An acknowledgement counts for all packets that it acknowledges, which are two with
+    let law = &tcp.law;
+    if tcp.recovery == Recovery::Sack && law.to_string() != "reno" {
+        // As in systems with these laws. An acknowledgement counts for all packets that it acknowledges, which are two with
         // delayed ones (RFC 9438 §4.4). The initial window is ten packets (RFC 6928).
         (config.ack_limit, config.initial_window) = (2, 10);
     }
-    let (begin, law) = (Instant::ZERO + flow.start, tcp.window_law());
+    let begin = Instant::ZERO + flow.start;
     let source: Box<dyn Agent> = match (limits.list, flow.stop) {
-        (Some(list), _) => Box::new(TcpTransfers::new(to, begin, config, (law, seeds[0]), list)),
+        (Some(list), _) => Box::new(TcpTransfers::new(to, begin, config, (law.clone(), seeds[0]), list)),
         (None, Some(stop)) => {
             Box::new(TcpSource::new(to, begin, config, law.build(seeds[0])).until(Instant::ZERO + stop))
         }
