@@ -39,7 +39,7 @@ fn main() {
     let starts: Vec<u64> = std::iter::once(0).chain(second.iter().map(|start| number(start))).collect();
     for (port, start) in (9..).zip(&starts) {
         let (to, flow) = (graph.address(1, port), graph.next_flow());
-        let law = controller.parse::<Spec>().expect("is known").build(1);
+        let law = || controller.parse::<Spec>().expect("is known").build(1);
         let source = TcpSource::new(to, Instant::ZERO + Duration::from_secs(*start), sender, law);
         let sink = TcpSink::new(ReceiverConfig { delayed_ack: None, ..ReceiverConfig::default() });
         graph.add(0, port, flow, Box::new(source));

@@ -435,3 +435,18 @@ fn a_flow_may_name_a_controller_of_the_program() {
         "{unknown}"
     );
 }
+
+#[test]
+fn a_class_of_a_program_may_have_the_name_of_a_model_of_tcp() {
+    let law = |name: &str, controllers: &Controllers| {
+        let text = format!("{HEAD}{LINK}[[flow]]\nprotocol = 'tcp'\ncontroller = '{name}'\n");
+        let overrides = Overrides { controllers: controllers.clone(), ..Overrides::default() };
+        let jobs = Experiment::read("x", "x.toml", &text, &overrides).unwrap().jobs("").unwrap();
+        let Protocol::Tcp(tcp) = &jobs[0].setup.flows[0].protocol else { panic!("it is TCP") };
+        (tcp.law.to_string(), jobs[0].key.clone())
+    };
+    let mine = |revision| Spec::made("mine", |seed| Spec::default().build(seed)).revised(revision);
+    let own = |revision| Controllers::from([("cubic".to_owned(), mine(revision))]);
+    assert_eq!((law("cubic", &own("1")).0.as_str(), law("sack", &own("1")).0.as_str()), ("mine", "reno"));
+    assert_ne!(law("cubic", &own("1")).1, law("cubic", &own("2")).1, "other code is another run");
+}

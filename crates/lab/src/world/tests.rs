@@ -1,6 +1,6 @@
 //! Controllers that fail, in both worlds.
 
-use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, ReceivedEvent, Registration};
+use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, ReceivedEvent, Registration, Spec};
 use farhaul_emu::EmulateError;
 
 use super::Venue;
@@ -69,12 +69,29 @@ const FAILING: [(&str, &str); 4] = [
     ),
 ];
 
+/// Flows of simulated TCP whose controllers fail, each with the error that it causes.
+const FAILING_TCP: [(&str, &str); 3] = [
+    (
+        "protocol = 'tcp'\ncontroller = 'panics'\n",
+        "flow 'mine': the congestion controller 'panics' failed: it panicked in on_ack",
+    ),
+    (
+        "protocol = 'tcp'\ncontroller = 'panics'\nbytes = '2kB'\ntransfers = 9\n",
+        "flow 'mine': the congestion controller 'panics' failed: it panicked in on_ack",
+    ),
+    (
+        "protocol = 'tcp'\ncontroller = 'unmade'\nstop = '1s'\n",
+        "flow 'mine': the congestion controller 'unnamed' failed: it panicked in its constructor",
+    ),
+];
+
 /// The error of a scenario of one link and the flows.
 fn failure_of(flows: &str, venue: &Venue) -> LabError {
     // Tests of one process share the registry, and the first one has filled it.
     let at_sender = Registration::new("panics", "for a test", |_, _| Ok(Box::new(PanicsAtSender)));
     let at_receiver = Registration::new("panics-too", "for a test", |_, _| Ok(Box::new(PanicsAtReceiver)));
     let _ = (at_sender.register(), at_receiver.register());
+    let _ = Spec::made("unmade", |_| panic!("the panic of this test")).register();
     let experiment = Experiment::read("x", "x.toml", &format!("{LINK}{flows}"), &Overrides::default()).unwrap();
     let job = &experiment.jobs("").unwrap()[0];
     run("x", job, venue, None, &|| false).err().unwrap()
@@ -84,6 +101,15 @@ fn failure_of(flows: &str, venue: &Venue) -> LabError {
 fn a_controller_that_fails_is_the_error_of_its_flow_and_no_result() {
     for (flows, expected) in FAILING {
         let error = failure_of(flows, &Venue::Simulator);
+        assert!(matches!(error, LabError::Controller { .. }), "{error}");
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[test]
+fn a_controller_of_simulated_tcp_that_fails_is_the_error_of_its_flow() {
+    for (keys, expected) in FAILING_TCP {
+        let error = failure_of(&format!("[[flow]]\n[[flow]]\nname = 'mine'\n{keys}"), &Venue::Simulator);
         assert!(matches!(error, LabError::Controller { .. }), "{error}");
         assert_eq!(error.to_string(), expected);
     }

@@ -321,7 +321,7 @@ fn time_by_source(path: &PathSpec, bytes: usize) -> Duration {
     graph.duplex(0, 1, path);
     let flow = graph.next_flow();
     let config = SenderConfig { bytes: Some(bytes as u64), ..sender_config() };
-    let window = "reno".parse::<Spec>().expect("it is a controller").build(0);
+    let window = || "reno".parse::<Spec>().expect("it is a controller").build(0);
     graph.add(0, 9, flow, Box::new(TcpSource::new(graph.address(1, 9), Instant::ZERO, config, window)));
     graph.add(1, 9, flow, Box::new(TcpSink::new(receiver_config())));
     let mut world = graph.start(5);

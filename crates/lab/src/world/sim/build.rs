@@ -236,13 +236,11 @@ fn tcp(flow: &FlowSpec, tcp: &Tcp, to: SocketAddr, limits: Limits, seeds: [u64; 
         // delayed ones (RFC 9438 §4.4). The initial window is ten packets (RFC 6928).
         (config.ack_limit, config.initial_window) = (2, 10);
     }
-    let begin = Instant::ZERO + flow.start;
+    let (begin, make) = (Instant::ZERO + flow.start, || law.build(seeds[0]));
     let source: Box<dyn Agent> = match (limits.list, flow.stop) {
         (Some(list), _) => Box::new(TcpTransfers::new(to, begin, config, (law.clone(), seeds[0]), list)),
-        (None, Some(stop)) => {
-            Box::new(TcpSource::new(to, begin, config, law.build(seeds[0])).until(Instant::ZERO + stop))
-        }
-        (None, None) => Box::new(TcpSource::new(to, begin, config, law.build(seeds[0]))),
+        (None, Some(stop)) => Box::new(TcpSource::new(to, begin, config, make).until(Instant::ZERO + stop)),
+        (None, None) => Box::new(TcpSource::new(to, begin, config, make)),
     };
     let default = ReceiverConfig::default();
     let sink = TcpSink::new(ReceiverConfig {

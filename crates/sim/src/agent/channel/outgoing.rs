@@ -45,7 +45,7 @@ impl Outgoing {
         let window = "reno".parse::<Spec>().expect("it is in the registry of controllers");
         Self {
             // Reno draws nothing.
-            sender: TcpSender::growing(config, window.build(0)),
+            sender: TcpSender::growing(config, || window.build(0)),
             bytes: VecDeque::new(),
             start: 0,
             first: 0,

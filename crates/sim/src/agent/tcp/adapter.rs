@@ -31,12 +31,18 @@ pub(super) struct Window {
 
 impl Window {
     /// A window of `initial` packets, limited to `max` by the receiver.
-    pub(super) fn new(controller: Box<dyn Controller>, initial: u32, max: u32, ack_limit: u32, mss: u32) -> Self {
+    pub(super) fn new(
+        make: impl FnOnce() -> Box<dyn Controller>,
+        initial: u32,
+        max: u32,
+        ack_limit: u32,
+        mss: u32,
+    ) -> Self {
         let mut control = Control::initial();
         control.cwnd = Some(f64::from(initial));
         let mut path = Path::default();
         (path.mss, path.flow_window, path.max_window) = (mss, max, max);
-        let mut controller = Supervised::new(|| controller);
+        let mut controller = Supervised::new(make);
         controller.begin_with(control);
         let min_rtts = [None; 2];
         let period_start = Instant::ZERO;
@@ -134,6 +140,11 @@ impl Window {
             self.controller.on_sent(&self.path, &SentEvent::new(&packets, retransmission, now));
             self.apply_control();
         }
+    }
+
+    /// Reports the end.
+    pub(super) fn on_close(&mut self) {
+        self.controller.on_close();
     }
 
     fn update_path(&mut self, now: Instant, flight: &Flight, limited: u64) {

@@ -30,9 +30,14 @@ pub struct TcpSource {
 }
 
 impl TcpSource {
-    /// Begins to send to `to` at `begin`.
-    pub fn new(to: SocketAddr, begin: Instant, config: SenderConfig, controller: Box<dyn Controller>) -> Self {
-        let sender = TcpSender::new(config, controller);
+    /// Begins to send to `to` at `begin`, under the controller that `make` makes.
+    pub fn new(
+        to: SocketAddr,
+        begin: Instant,
+        config: SenderConfig,
+        make: impl FnOnce() -> Box<dyn Controller>,
+    ) -> Self {
+        let sender = TcpSender::new(config, make);
         Self { to, sender, begin: Some(begin), end: None, payload: config.payload, connection: 0 }
     }
 

@@ -64,7 +64,7 @@ impl TcpTransfers {
         remaining: Remaining,
     ) -> Self {
         let finished_at = if remaining.take() { None } else { Some(begin) };
-        let source = TcpSource::new(to, begin, config, law.build(seed));
+        let source = TcpSource::new(to, begin, config, || law.build(seed));
         Self {
             to,
             config,
@@ -82,7 +82,9 @@ impl TcpTransfers {
 
     /// Begins the next transfer if the current one is complete.
     fn go_on(&mut self, now: Instant, out: &mut Outbox<'_>) {
-        if self.finished_at.is_some() || self.source.finished_at().is_none() {
+        // The last acknowledgement may have failed the controller, which would go with its transfer.
+        let goes_on = self.source.finished_at().is_some() && self.source.failure().is_none();
+        if self.finished_at.is_some() || !goes_on {
             return;
         }
         self.times.push(now - self.begun);
@@ -93,8 +95,8 @@ impl TcpTransfers {
         self.past = self.stats();
         self.number += 1;
         self.begun = now;
-        let controller = self.law.build(self.seed);
-        self.source = TcpSource::new(self.to, now, self.config, controller).numbered(self.number);
+        let source = TcpSource::new(self.to, now, self.config, || self.law.build(self.seed));
+        self.source = source.numbered(self.number);
         self.source.handle_timeout(now, out);
     }
 

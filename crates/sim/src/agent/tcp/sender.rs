@@ -74,13 +74,13 @@ pub struct TcpSender {
 }
 
 impl TcpSender {
-    /// A sender under `controller` that begins with [`start`](TcpSender::start).
-    pub fn new(config: SenderConfig, controller: Box<dyn Controller>) -> Self {
+    /// A sender under the controller that `make` makes. It begins with [`start`](TcpSender::start).
+    pub fn new(config: SenderConfig, make: impl FnOnce() -> Box<dyn Controller>) -> Self {
         let mss = config.payload + config.header;
         let segments = config.bytes.map(|bytes| bytes.div_ceil(u64::from(config.payload.max(1))));
         Self {
             state: TcpState::Idle,
-            window: Window::new(controller, config.initial_window, config.max_window, config.ack_limit, mss),
+            window: Window::new(make, config.initial_window, config.max_window, config.ack_limit, mss),
             flight: Flight { first: 0, high: 0, end: segments.unwrap_or(u64::MAX), max: u64::from(config.max_window) },
             repair: match config.recovery {
                 Recovery::Sack => Repair::Selective(Selective::default()),
@@ -99,8 +99,8 @@ impl TcpSender {
 
     /// A sender whose segments come bit by bit: [`set_unsent`](TcpSender::set_unsent) announces them, and the caller
     /// decides their lengths.
-    pub(crate) fn growing(config: SenderConfig, controller: Box<dyn Controller>) -> Self {
-        let mut sender = Self::new(SenderConfig { bytes: None, ..config }, controller);
+    pub(crate) fn growing(config: SenderConfig, make: impl FnOnce() -> Box<dyn Controller>) -> Self {
+        let mut sender = Self::new(SenderConfig { bytes: None, ..config }, make);
         (sender.growing, sender.flight.end) = (true, 0);
         sender
     }
@@ -366,6 +366,7 @@ impl TcpSender {
         if self.flight.first >= self.flight.end && self.state == TcpState::Open && !self.growing {
             self.state = TcpState::Done(now);
             self.timer.stop();
+            self.window.on_close();
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Sender and receiver together over the path models: invariants on any path.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, Spec};
 use farhaul_netem::{Element, JitterSpec, LossSpec, Packet, PathSpec, Pattern, Pipe, QueueSize, ReorderSpec, WireLen};
-use farhaul_units::{Duration, Instant, Rate, Rng, SendPeriod};
+use farhaul_units::{Duration, Instant, Rate, Rng, SendPeriod, SeqNo};
 use proptest::prelude::*;
 
 use super::*;
@@ -45,7 +48,7 @@ impl Pair {
     fn new(recovery: Recovery, bytes: u64, data: &PathSpec, acks: &PathSpec) -> Self {
         let config = SenderConfig { recovery, bytes: Some(bytes), ..SenderConfig::default() };
         let controller = if recovery == Recovery::Tahoe { "tahoe" } else { "reno" };
-        let mut sender = TcpSender::new(config, controller.parse::<Spec>().unwrap().build(1));
+        let mut sender = TcpSender::new(config, || controller.parse::<Spec>().unwrap().build(1));
         sender.start(Instant::ZERO);
         Self {
             sender,
@@ -189,8 +192,8 @@ fn world(seed: u64) -> World<dyn Agent> {
         let flow = graph.next_flow();
         let begin = Instant::ZERO + Duration::from_millis(100 * u64::from(port));
         let config = SenderConfig { recovery, bytes: Some(2_000_000), ..SenderConfig::default() };
-        let controller = "reno".parse::<Spec>().unwrap().build(1);
-        let source = TcpSource::new(graph.address(1, port), begin, config, controller);
+        let reno = || "reno".parse::<Spec>().unwrap().build(1);
+        let source = TcpSource::new(graph.address(1, port), begin, config, reno);
         graph.add(0, port, flow, Box::new(source));
         graph.add(1, port, flow, Box::new(TcpSink::new(ReceiverConfig::default())));
     }
@@ -294,7 +297,7 @@ impl Controller for PacedUntil {
 fn a_paced_sender_whose_controller_fails_asks_for_no_more_calls() {
     let mut pair = Pair::new(Recovery::Sack, 1_000_000, &path(100, 20, 10_000), &path(100, 20, 10_000));
     let config = SenderConfig { bytes: Some(1_000_000), initial_window: 50, ..SenderConfig::default() };
-    pair.sender = TcpSender::new(config, Box::new(PacedUntil { last: 5 }));
+    pair.sender = TcpSender::new(config, || Box::new(PacedUntil { last: 5 }));
     pair.sender.start(Instant::ZERO);
     for _ in 0..10_000 {
         if !pair.step() {
@@ -304,4 +307,67 @@ fn a_paced_sender_whose_controller_fails_asks_for_no_more_calls() {
     let failure = pair.sender.failure().map(|failure| failure.to_string());
     assert_eq!(failure.as_deref(), Some("the congestion controller 'paced' failed: it panicked in on_ack"));
     assert_eq!((pair.step(), pair.sender.poll_timeout()), (false, None));
+}
+
+/// A controller that counts its end, and fails at the acknowledgement of this segment.
+struct FailsAt {
+    seq: u32,
+    ends: Arc<AtomicU32>,
+}
+
+impl Controller for FailsAt {
+    fn name(&self) -> &str {
+        "fails"
+    }
+
+    fn on_ack(&mut self, _: &Path, ack: &AckEvent, control: &mut Control) {
+        if ack.seq == SeqNo::new(self.seq) {
+            control.cwnd = Some(f64::NAN);
+        }
+    }
+
+    fn on_loss(&mut self, _: &Path, _: &LossEvent<'_>, _: &mut Control) {}
+
+    fn on_close(&mut self) {
+        self.ends.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Transfers of two segments, one after the other, whose controllers fail at the acknowledgement of this segment: how many
+/// were complete, the failure, and the number of controllers that heard of their end.
+fn transfers_failing_at(seq: u32) -> (usize, Option<String>, u32) {
+    let mut graph = Graph::new(2);
+    graph.duplex(0, 1, &path(20, 10, 40));
+    let flow = graph.next_flow();
+    let config = SenderConfig { bytes: Some(2_000), ..SenderConfig::default() };
+    let ends = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&ends);
+    let law =
+        Spec::made("fails", move |_| Box::new(FailsAt { seq, ends: Arc::clone(&counter) }) as Box<dyn Controller>);
+    let to = graph.address(1, 1);
+    graph.add(0, 1, flow, Box::new(TcpTransfers::new(to, Instant::ZERO, config, (law, 1), Remaining::new(3))));
+    graph.add(1, 1, flow, Box::new(TcpSink::new(ReceiverConfig::default())));
+    let mut world = graph.start(1);
+    world.run_for(Duration::from_secs(60));
+    let sender = world.agent(0);
+    let failure = sender.failure().map(|failure| failure.to_string());
+    (sender.transfer_times().len(), failure, ends.load(Ordering::Relaxed))
+}
+
+#[test]
+fn a_list_of_transfers_ends_with_the_first_controller_that_fails() {
+    let why = "the congestion controller 'fails' failed: on_ack set cwnd to NaN";
+    // The last acknowledgement of the first transfer.
+    let (complete, failure, ends) = transfers_failing_at(2);
+    assert_eq!((complete, ends), (0, 1));
+    assert!(failure.is_some_and(|failure| failure.starts_with(why)));
+    assert_eq!(transfers_failing_at(9), (3, None, 3));
+}
+
+#[test]
+fn a_controller_that_cannot_be_made_is_the_failure_of_its_flow() {
+    let to = "10.0.0.1:9".parse().unwrap();
+    let source = TcpSource::new(to, Instant::ZERO, SenderConfig::default(), || panic!("the panic of this test"));
+    let failure = Agent::failure(&source).map(|failure| failure.to_string());
+    assert!(failure.is_some_and(|failure| failure.ends_with("it panicked in its constructor")));
 }

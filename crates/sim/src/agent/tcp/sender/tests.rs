@@ -24,7 +24,7 @@ fn controller(recovery: Recovery) -> Box<dyn Controller> {
 
 impl Peer {
     fn new(config: SenderConfig) -> Self {
-        let mut sender = TcpSender::new(config, controller(config.recovery));
+        let mut sender = TcpSender::new(config, || controller(config.recovery));
         sender.start(Instant::ZERO);
         Self { sender, now: Instant::ZERO }
     }
@@ -302,7 +302,7 @@ fn the_timer_restarts_on_new_acknowledgements_and_stops_when_nothing_is_in_fligh
 #[test]
 fn the_last_segment_carries_the_end_and_may_be_short() {
     let mut sender =
-        TcpSender::new(SenderConfig { bytes: Some(2_000), ..config(Recovery::Sack, 4) }, controller(Recovery::Sack));
+        TcpSender::new(SenderConfig { bytes: Some(2_000), ..config(Recovery::Sack, 4) }, || controller(Recovery::Sack));
     sender.start(Instant::ZERO);
     let first = sender.poll_transmit(Instant::ZERO).unwrap();
     let last = sender.poll_transmit(Instant::ZERO).unwrap();
@@ -352,8 +352,8 @@ fn acknowledgements_of_old_or_unsent_data_change_nothing() {
 
 #[test]
 fn a_controller_with_a_period_spaces_segments() {
-    let controller = "fixed:rate=12mbit".parse::<Spec>().unwrap().build(1);
-    let mut sender = TcpSender::new(config(Recovery::Sack, 3), controller);
+    let fixed = || "fixed:rate=12mbit".parse::<Spec>().unwrap().build(1);
+    let mut sender = TcpSender::new(config(Recovery::Sack, 3), fixed);
     sender.start(Instant::ZERO);
     let mut now = Instant::ZERO;
     for count in 0..5 {
