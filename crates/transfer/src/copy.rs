@@ -291,6 +291,9 @@ impl CopyJob {
         if self.plan.uses_ssh() && self.settings.security.plain {
             return Err(Error::usage("copies over SSH are always encrypted").remedy("leave out ‹plain›"));
         }
+        if self.plan.uses_ssh() && self.direction() != Direction::Sent {
+            self.settings.check_remote_sender()?;
+        }
         if matches!(self.plan, Plan::Between(_)) && (self.control_stream.is_some() || self.settings.key_log.is_some()) {
             return Err(Error::usage(
                 "‹control-stream›, ‹trace› and ‹unsafe-keylog› do not reach a copy between two other hosts",

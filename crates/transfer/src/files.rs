@@ -114,8 +114,11 @@ impl RemoteFiles {
         ssh: Ssh,
         environment: &Environment,
     ) -> Result<Self, Error> {
-        if matches!(host, RemoteHost::Ssh(_)) && settings.security.plain {
-            return Err(Error::usage("files over SSH are always encrypted").remedy("leave out ‹plain›"));
+        if matches!(host, RemoteHost::Ssh(_)) {
+            settings.check_remote_sender()?;
+            if settings.security.plain {
+                return Err(Error::usage("files over SSH are always encrypted").remedy("leave out ‹plain›"));
+            }
         }
         let environment = environment.clone();
         // Nothing goes on without ssh: there is no copy whose end would be one.

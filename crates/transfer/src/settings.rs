@@ -244,6 +244,20 @@ impl Settings {
         Self { connect_timeout: self.connect_timeout.min(most), ..self.clone() }
     }
 
+    /// Checks that the program on a remote host, which sends, can have the controller.
+    ///
+    /// # Errors
+    /// The code of the controller is in this process alone.
+    pub(crate) fn check_remote_sender(&self) -> Result<(), Error> {
+        match self.effective_controller().filter(|controller| !controller.is_registered()) {
+            None => Ok(()),
+            Some(own) => Err(Error::usage(format!(
+                "the controller '{own}' is code of this program, and the program on the other host, which sends, does not have it"
+            ))
+            .remedy("name a shipped one by ‹controller›, or send from a program there that has it")),
+        }
+    }
+
     /// The settings for the program on a remote host, as on its command line. `receives` is whether it only receives.
     ///
     /// A receiver needs no controller, and the installed program may not know one that this program has added.

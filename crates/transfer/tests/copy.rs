@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use farhaul::cc::Spec;
 use farhaul::{Listener, Stream};
 use farhaul_disk::{DiskSource, DiskStore};
 use farhaul_session::{Acceptor, FileReceiver, FileSender, Push, ReceiveLimits};
+use farhaul_transfer::{Code, CopyJob, Environment, Location, RemoteFiles, RemoteHost, Settings, Ssh};
 
 /// A directory that is removed with everything in it.
 struct Scratch(PathBuf);
@@ -114,4 +116,30 @@ fn a_tree_is_copied_and_confirmed() {
         assert_eq!(sender.totals(), receiver.join().unwrap());
     });
     assert!(tree(&from.0) == tree(&to.0));
+}
+
+#[test]
+fn a_controller_of_this_program_alone_reaches_no_sender_on_another_host() {
+    let check = |places: [&str; 2], controller: Spec, background: bool| {
+        let places: Vec<Location> = places.iter().map(|place| place.parse().unwrap()).collect();
+        let settings = Settings { controller: Some(controller), background, ..Settings::default() };
+        CopyJob::new(&places, false).unwrap().with_settings(settings).check()
+    };
+    let own = || Spec::made("own", |seed| Spec::default().build(seed));
+    for places in [["far.example:a", "here"], ["far.example:a", "other.example:"]] {
+        let error = check(places, own(), false).unwrap_err();
+        assert_eq!(error.code, Code::Usage);
+        assert!(error.to_string().contains("'own' is code of this program"), "{error}");
+        // The remote program has these.
+        check(places, "cubic".parse().unwrap(), false).unwrap();
+        check(places, own(), true).unwrap();
+    }
+    // This side sends, or the sender is a server with settings of its own.
+    for places in [["here", "far.example:"], ["udt://far.example:9000/a", "here"]] {
+        check(places, own(), false).unwrap();
+    }
+    let host = RemoteHost::Ssh("far.example".to_owned());
+    let settings = Settings { controller: Some(own()), ..Settings::default() };
+    let refused = RemoteFiles::connecting_later(host, settings, Ssh::default(), &Environment::default());
+    assert_eq!(refused.unwrap_err().code, Code::Usage);
 }
