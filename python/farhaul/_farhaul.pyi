@@ -738,6 +738,8 @@ class StoredRuns:
     def __new__(cls, folder: Path) -> StoredRuns: ...
     def known(self, name: str, text: str | None = None, **options: Any) -> list[dict[str, Any]] | None:
         """The records of an experiment, whose arguments are those of `RunningExperiment`. `None` if one of them is missing."""
+    def describe(self, name: str, text: str | None = None, **options: Any) -> None:
+        """Notes what the records are of: an experiment, whose arguments are those of `RunningExperiment`."""
     def add(self, record: str) -> None:
         """Adds a record, which is the JSON of one that an experiment has given."""
     def close(self) -> None:

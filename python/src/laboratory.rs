@@ -53,7 +53,12 @@ struct Plan {
     figure: Figure,
     venue: Venue,
     threads: usize,
-    quick: bool,
+    /// Its form.
+    overrides: Overrides,
+    /// Whether its scenario is a text, and so in no file.
+    is_text: bool,
+    /// The kernel's congestion control.
+    tcp: Option<String>,
     /// The folder of its results.
     store: Option<PathBuf>,
 }
@@ -136,16 +141,15 @@ impl Plan {
         let keywords = Keywords::of(py, options)?;
         let threads = keywords.take::<NonZero<usize>>("jobs")?.map(NonZero::get);
         let threads = threads.unwrap_or_else(|| available_parallelism().map_or(1, NonZero::get));
-        let tcp = keywords.take("tcp")?;
+        let tcp: Option<String> = keywords.take("tcp")?;
         let venue = match keywords.take::<String>("world")?.as_deref() {
             None | Some("sim") => Venue::Simulator,
-            Some("emu") => Venue::Emulator(Choices { tcp, ..Choices::default() }),
+            Some("emu") => Venue::Emulator(Choices { tcp: tcp.clone(), ..Choices::default() }),
             Some(other) => return Err(unknown("world", other, "sim, emu")),
         };
-        let quick = keywords.flag("quick")?;
         let axes: Option<BTreeMap<String, Vec<String>>> = keywords.take("axes")?;
         let overrides = Overrides {
-            quick,
+            quick: keywords.flag("quick")?,
             emulated: !venue.world().is_simulated(),
             seeds: keywords.take("seeds")?.unwrap_or_default(),
             axes: axes.into_iter().flatten().collect(),
@@ -154,11 +158,13 @@ impl Plan {
         };
         let store = keywords.take("store")?;
         keywords.end("run")?;
+        let is_text = text.is_some();
         let figure = detach(py, || match text {
             Some(text) => Figure::text(name, text, &overrides),
             None => Figure::find(name, &overrides),
         });
-        Ok(Self { figure: figure.map_err(|error| raised(fault(&error)))?, venue, threads, quick, store })
+        let figure = figure.map_err(|error| raised(fault(&error)))?;
+        Ok(Self { figure, venue, threads, overrides, is_text, tcp, store })
     }
 
     /// The runs that this world can make, for the program with this key.
@@ -173,8 +179,9 @@ impl Plan {
     fn run(self, stop: &AtomicBool, progress: &[AtomicUsize; 2]) -> Result<FigureResult, LabError> {
         let store = self.store.as_deref().map(Store::claim).transpose()?;
         let jobs = self.jobs(&stored::build(&self.venue)?)?;
-        let Self { figure, venue, threads, quick, .. } = self;
-        check(&[&figure], Path::new(""))?;
+        check(&[&self.figure], Path::new(""))?;
+        self.store.iter().try_for_each(|store| self.describe(store))?;
+        let Self { figure, venue, threads, overrides: Overrides { quick, .. }, .. } = self;
         let mut works = [Work { figure: figure.info.id.clone(), jobs, store }];
         let mut records = Vec::new();
         let options = Options {

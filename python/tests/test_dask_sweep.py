@@ -60,6 +60,7 @@ def test_a_sweep_that_is_repeated_makes_only_the_runs_that_its_store_lacks(clien
         return farhaul.dask.lab_sweep(SCENARIO, client, axes=axes, store=tmp_path, progress=lambda *now: told.append(now))
 
     first = sweep()
+    assert [path.parent.name for path in tmp_path.glob("*/run.json")] == ["two-flows"], "for `farhaul lab report`"
     again = sweep()
     assert told == [(2, 2)]
     assert again.rows() == first.rows()

@@ -1,5 +1,8 @@
 """The lab: figures of papers, scenarios, scores, drawings."""
 
+import html
+import os
+import subprocess
 import threading
 
 import pytest
@@ -227,6 +230,35 @@ def test_a_store_knows_when_the_code_of_a_controller_has_changed(tmp_path):
     assert [runs(Changing), runs(Changing)] == [1, 1], "too large to be read each time"
     Changing.revision = "1"
     assert [runs(Changing), runs(Changing)] == [1, 0]
+
+
+def test_the_command_makes_a_report_of_a_store(tmp_path):
+    program = os.environ.get("FARHAUL_PROGRAM", "")
+    if not os.access(program, os.X_OK):
+        pytest.skip("no farhaul program: FARHAUL_PROGRAM names it, as cargo xtask python does once it is built")
+    lab.run(SCENARIO, controllers={"mine": Window}, seeds=[2, 5], store=tmp_path)
+    cc.register("test-report", Window)
+    other = {
+        "title": "Another one: loss",
+        "duration": "200ms",
+        "link": {"rate": "10mbit", "rtt": "10ms"},
+        "flow": [{"name": "flow", "controller": "test-report"}],
+    }
+    lab.run(other, axes={"link.loss": [0, 0.01]}, store=tmp_path)
+    subprocess.run([program, "lab", "report", tmp_path], check=True, capture_output=True)
+    page = html.unescape((tmp_path / "report.html").read_text())
+    for words in (
+        "Two windows",
+        "the default fills the link",
+        f'farhaul.lab.run("{tmp_path}/two-windows/scenario.toml", seeds=[2,5], controllers={{"mine": Window}}, store="{tmp_path}")',
+        "Another one: loss",
+        f'axes={{"link.loss":["0","0.01"]}}, store="{tmp_path}")',
+    ):
+        assert words in page, words
+    # The call that the page shows makes no run again.
+    before = stored(tmp_path)
+    lab.run(tmp_path / "two-windows/scenario.toml", seeds=[2, 5], controllers={"mine": Window}, store=tmp_path)
+    assert stored(tmp_path) == before == 10
 
 
 def test_one_run_at_a_time_uses_a_store(tmp_path):

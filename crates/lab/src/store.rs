@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -23,55 +23,67 @@ pub struct Store {
     found: BTreeMap<String, Record>,
 }
 
+/// The records that a folder keeps, by key. None if it keeps none. Changes nothing, so that it may be read during a run.
+///
+/// # Errors
+/// The file cannot be read, or holds something else.
+pub fn stored_records(folder: &Path) -> Result<BTreeMap<String, Record>, LabError> {
+    let path = folder.join(RECORDS);
+    match File::open(&path) {
+        Ok(file) => read(&path, &file).map(|(found, _)| found),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeMap::new()),
+        Err(source) => Err(LabError::file(&path, source)),
+    }
+}
+
+/// The records of a file, and its length without a last line that was cut off.
+fn read(path: &Path, file: &File) -> Result<(BTreeMap<String, Record>, u64), LabError> {
+    let mut found = BTreeMap::new();
+    let mut whole = 0;
+    let mut reader = BufReader::new(file);
+    let mut line = String::new();
+    for number in 1.. {
+        line.clear();
+        let length = reader.read_line(&mut line).map_err(|source| LabError::file(path, source))?;
+        if length == 0 || !line.ends_with('\n') {
+            break;
+        }
+        let record: Record = serde_json::from_str(&line).map_err(|wrong| LabError::Store {
+            path: path.to_owned(),
+            line: number,
+            message: format!("this is not a record of a run ({wrong}); remove the file to start again"),
+        })?;
+        found.insert(record.key.clone(), record);
+        whole += length as u64;
+    }
+    Ok((found, whole))
+}
+
 impl Store {
-    /// Opens the records in `folder`, and makes the folder if it does not exist. Removes a last line that was cut off
-    /// when the program was killed.
+    /// Opens the records in `folder` for one run at a time, which adds records. Two would write over each other's. Makes the
+    /// folder if it does not exist. Removes a last line that was cut off when the program was killed.
     ///
     /// # Errors
-    /// The folder or file cannot be read or written, or holds something else.
-    pub fn open(folder: &Path) -> Result<Self, LabError> {
-        Self::of(folder, |_, _| Ok(()))
-    }
-
-    /// The same for one run at a time, which adds records. Two would write over each other's.
-    ///
-    /// # Errors
-    /// Those of [`open`](Self::open), and another store of this folder was claimed and is not dropped yet.
+    /// The folder or file cannot be read or written, or holds something else. Or another store of this folder was claimed and
+    /// is not dropped yet.
     pub fn claim(folder: &Path) -> Result<Self, LabError> {
-        Self::of(folder, |path, file| match flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => Err(LabError::InUse(path.to_owned())),
-            // A file system without locks cannot tell.
-            _ => Ok(()),
-        })
-    }
-
-    fn of(folder: &Path, claim: impl Fn(&Path, &File) -> Result<(), LabError>) -> Result<Self, LabError> {
         let path = folder.join(RECORDS);
         let failed = |source| LabError::file(&path, source);
         std::fs::create_dir_all(folder).map_err(|source| LabError::file(folder, source))?;
         let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
         let mut file = options.open(&path).map_err(failed)?;
-        claim(&path, &file)?;
-        let mut found = BTreeMap::new();
-        let mut whole = 0;
-        let mut reader = BufReader::new(&file);
-        let mut line = String::new();
-        for number in 1.. {
-            line.clear();
-            let length = reader.read_line(&mut line).map_err(failed)?;
-            if length == 0 || !line.ends_with('\n') {
-                break;
-            }
-            let record: Record = serde_json::from_str(&line).map_err(|wrong| LabError::Store {
-                path: path.clone(),
-                line: number,
-                message: format!("this is not a record of a run ({wrong}); remove the file to start again"),
-            })?;
-            found.insert(record.key.clone(), record);
-            whole += length as u64;
+        // A file system without locks cannot tell.
+        if let Err(Errno::WOULDBLOCK) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            return Err(LabError::InUse(path));
         }
+        let (found, whole) = read(&path, &file)?;
         file.set_len(whole).and_then(|()| file.seek(SeekFrom::End(0)).map(drop)).map_err(failed)?;
         Ok(Self { path, file, found })
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
     }
 
     /// The record of a run, if it is stored.
@@ -131,11 +143,15 @@ mod tests {
     #[test]
     fn stored_records_are_found_again() {
         let folder = Folder::new("found");
-        let mut store = Store::open(&folder.0).unwrap();
+        assert_eq!(stored_records(&folder.0).unwrap(), BTreeMap::new());
+        let mut store = Store::claim(&folder.0).unwrap();
         store.add(&record("a")).unwrap();
         store.add(&record("b")).unwrap();
-        let store = Store::open(&folder.0).unwrap();
-        assert_eq!((store.get("a"), store.get("c")), (Some(&record("a")), None));
+        // While somebody else adds records.
+        let found = stored_records(&folder.0).unwrap();
+        assert_eq!((found.get("a"), found.get("c")), (Some(&record("a")), None));
+        drop(store);
+        assert_eq!(Store::claim(&folder.0).unwrap().get("b"), Some(&record("b")));
     }
 
     #[test]
@@ -153,17 +169,21 @@ mod tests {
     #[test]
     fn a_line_that_was_cut_off_is_forgotten() {
         let folder = Folder::new("cut");
-        let mut store = Store::open(&folder.0).unwrap();
+        let mut store = Store::claim(&folder.0).unwrap();
         store.add(&record("a")).unwrap();
         store.add(&record("b")).unwrap();
+        drop(store);
         let path = folder.0.join(RECORDS);
         let text = std::fs::read(&path).unwrap();
         std::fs::write(&path, &text[..text.len() - 10]).unwrap();
-        let mut store = Store::open(&folder.0).unwrap();
+        let found = stored_records(&folder.0).unwrap();
+        assert!(found.contains_key("a") && !found.contains_key("b"));
+        assert_eq!(std::fs::read(&path).unwrap().len(), text.len() - 10, "the line may still be written");
+        let mut store = Store::claim(&folder.0).unwrap();
         assert!(store.get("a").is_some() && store.get("b").is_none());
         store.add(&record("c")).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2);
-        assert!(Store::open(&folder.0).unwrap().get("c").is_some());
+        assert!(stored_records(&folder.0).unwrap().contains_key("c"));
     }
 
     #[test]
@@ -171,7 +191,7 @@ mod tests {
         let folder = Folder::new("other");
         std::fs::create_dir_all(&folder.0).unwrap();
         std::fs::write(folder.0.join(RECORDS), "hello\n").unwrap();
-        let message = Store::open(&folder.0).unwrap_err().to_string();
+        let message = stored_records(&folder.0).unwrap_err().to_string();
         assert!(message.contains("records.ndjson:1: ") && message.contains("remove"), "{message}");
     }
 }

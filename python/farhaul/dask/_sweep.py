@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import itertools
 import json
@@ -76,6 +77,7 @@ def lab_sweep(
     outcomes: list[list[dict[str, Any]] | BaseException | None] = [None] * len(jobs)
     futures: dict[int, Future] = {}
     with _Kept(store, experiment, options) as kept:
+        kept.describe(axes, seeds)
         try:
             for number, (point, seed) in enumerate(jobs):
                 outcomes[number] = kept.records(point, seed)
@@ -120,6 +122,13 @@ class _Kept:
         self._runs = None if store is None else StoredRuns(os.fspath(store))
         self._experiment = experiment
         self._options = options
+
+    def describe(self, axes: Mapping[str, Sequence[Any]], seeds: Sequence[int]) -> None:
+        """Notes what the records are of. Runs tell what is wrong with an experiment."""
+        if self._runs:
+            name, text = _named(self._experiment)
+            with contextlib.suppress(Error):
+                self._runs.describe(name, text, axes=_axes(axes), seeds=list(seeds), **self._options)
 
     def records(self, point: Mapping[str, Any], seed: int) -> list[dict[str, Any]] | None:
         """The records of a point. `None` if it is to run, which also tells what is wrong with it."""

@@ -1,13 +1,16 @@
 //! Records that a folder keeps, for sweeps whose runs are made elsewhere.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use farhaul_lab::folder::{self, Settings};
 use farhaul_lab::store::Store;
 use farhaul_lab::world::Venue;
-use farhaul_lab::{LabError, Record, folder};
+use farhaul_lab::{LabError, Overrides, Record};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_json::json;
 
 use super::{Plan, fault, outcome};
 use crate::error::{raised, usage};
@@ -39,6 +42,52 @@ pub(super) fn build(venue: &Venue) -> Result<String, LabError> {
         }
     };
     Ok(build + &venue.mark())
+}
+
+impl Plan {
+    /// Notes in a folder what its records are of, for `farhaul lab report`.
+    pub(super) fn describe(&self, store: &Path) -> Result<(), LabError> {
+        // An experiment without a file has the folder of its title.
+        let figure = if self.is_text { folder_name(&self.figure.info.title) } else { self.figure.info.id.clone() };
+        let settings = Settings {
+            command: self.command(store, &figure),
+            quick: self.overrides.quick,
+            seeds: self.overrides.seeds.clone(),
+            axes: self.overrides.axes.clone(),
+            build: build(&self.venue)?,
+            world: self.venue.world(),
+            figure,
+            ..Settings::default()
+        };
+        folder::begin(store, &self.figure, &settings).map(drop)
+    }
+
+    /// The call that runs it again.
+    fn command(&self, store: &Path, figure: &str) -> String {
+        let Overrides { quick, emulated, seeds, axes, controllers, .. } = &self.overrides;
+        let file = || store.join(figure).join("scenario.toml").display().to_string();
+        let name = if self.figure.is_shipped() { figure.to_owned() } else { file() };
+        let axes: BTreeMap<_, _> = axes.iter().map(|(axis, values)| (axis, values)).collect();
+        let laws = controllers.iter().map(|(name, law)| format!("{}: {law}", json!(name)));
+        let all = [
+            Some(json!(name).to_string()),
+            quick.then(|| "quick=True".to_owned()),
+            (!seeds.is_empty()).then(|| format!("seeds={}", json!(seeds))),
+            (!axes.is_empty()).then(|| format!("axes={}", json!(axes))),
+            (!controllers.is_empty()).then(|| format!("controllers={{{}}}", laws.collect::<Vec<_>>().join(", "))),
+            emulated.then(|| "world=\"emu\"".to_owned()),
+            self.tcp.as_ref().map(|tcp| format!("tcp={}", json!(tcp))),
+            Some(format!("store={}", json!(store.display().to_string()))),
+        ];
+        format!("farhaul.lab.run({})", all.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// A title as the name of a folder: `Two laws over the loss` is `two-laws-over-the-loss`.
+fn folder_name(title: &str) -> String {
+    let words = title.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
+    let name: String = words.map(str::to_lowercase).collect::<Vec<_>>().join("-").chars().take(60).collect();
+    if name.is_empty() { "scenario".to_owned() } else { name }
 }
 
 /// The records in a folder, which belong to one sweep until they are closed.
@@ -85,6 +134,19 @@ impl StoredRuns {
             Ok(jobs.iter().map(|job| found(&job.key)).collect())
         })?;
         records.map(|records| records.iter().map(|record| outcome::run(py, record)).collect()).transpose()
+    }
+
+    /// Notes what the records are of: an experiment, whose arguments are those of `RunningExperiment`.
+    #[pyo3(signature = (name, text = None, **options))]
+    fn describe(
+        &self,
+        py: Python<'_>,
+        name: String,
+        text: Option<String>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let plan = Plan::of(py, &name, text, options)?;
+        self.with(py, |store| plan.describe(store.folder()))
     }
 
     /// Adds a record, which is the JSON of one that an experiment has given.

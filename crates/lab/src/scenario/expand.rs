@@ -82,6 +82,11 @@ impl Job {
         &self.setup.files
     }
 
+    /// The congestion controllers of its flows.
+    pub(crate) fn laws(&self) -> impl Iterator<Item = &Spec> {
+        self.setup.flows.iter().filter_map(|flow| flow.protocol.law())
+    }
+
     /// The rate of the fastest link, and the size of the largest packets in bytes. A machine must carry both in real
     /// time. `None` if no link has a rate.
     pub fn demand(&self) -> Option<(Rate, u32)> {

@@ -229,10 +229,11 @@ impl Session<'_> {
             figure: figure.info.id.clone(),
             command,
             quick: self.options.quick,
-            seed: self.options.seed,
+            seeds: self.options.seed.into_iter().collect(),
             axes: self.axes.to_vec(),
             build: build.to_owned(),
             world: self.venue.world(),
+            ..Settings::default()
         }
     }
 }
