@@ -611,7 +611,9 @@ class Control:
     ack_period: float | None
     """Longest time between full acknowledgements, s; at most 0.01."""
     ack_interval: int | None
-    """An acknowledgement after so many data packets."""
+    """A light acknowledgement after so many data packets, in place of 64."""
+    full_ack_interval: int | None
+    """An acknowledgement after so many data packets, beside those by time."""
     rto: float | None
     """Replaces the expiration time, s."""
     def send_message(self, kind: int, body: bytes) -> None:

@@ -196,6 +196,7 @@ def test_what_is_no_controller_is_refused_before_anything_connects():
         ("packet_rate", 0),
         ("rto", 1e9),
         ("burst", 0),
+        ("full_ack_interval", 0),
     ],
 )
 def test_nonsense_is_refused_where_it_is_set_and_nothing_changes(setting, value):
@@ -422,6 +423,176 @@ def test_both_ends_hear_of_each_packet_at_the_pace_of_acknowledgements():
     numbers = {seq for event in sent for seq in event[5]}
     assert numbers == {seq for event in received for seq in event[5]} and len(numbers) == sum(event[2] for event in sent) - again
     assert len(sent) < len(numbers) / 10
+
+
+def simulated(make, *, loss=0, seconds=2, rtt="40ms", **flow):
+    """Runs a flow over 10 Mbit/s under these controllers, one at each end."""
+    from farhaul import sim
+
+    network = sim.Network().link("a", "b", rate="10mbit", rtt=rtt, queue="bdp", loss=loss)
+    return network.flow("a", "b", name="flow", controller=make, **flow).run(seconds)
+
+
+def acknowledgements(**settings):
+    """How many acknowledgements a second a sender hears, whose peer has these settings."""
+    heard = []
+
+    class Settings(cc.Controller):
+        def on_connect(self, path, control):
+            control.cwnd, control.packet_rate = None, 500
+            for name, value in settings.items():
+                setattr(control, name, value)
+                assert getattr(control, name) == pytest.approx(value)
+
+        def on_ack(self, path, ack, control):
+            heard.append(path.now)
+
+    simulated(Settings)
+    return sum(at >= 1 for at in heard)
+
+
+def test_ccc_events_have_callbacks():
+    heard = []
+
+    def note(name):
+        return lambda self, *arguments: heard.append(name)
+
+    names = ["on_connect", "on_ack", "on_loss", "on_timeout", "on_sent", "on_received", "on_close"]
+    every = type("Every", (cc.Controller,), {name: note(name) for name in names})
+
+    class Impatient(every):
+        def on_connect(self, path, control):
+            super().on_connect(path, control)
+            # Less than an RTT, so that it passes before the first acknowledgement.
+            control.rto = 0.02
+
+    simulated(Impatient, loss=0.02, seconds=10, rtt="100ms", bytes="300kB")
+    assert set(heard) == set(names), set(names) - set(heard)
+    assert heard.count("on_connect") == heard.count("on_close") == 2
+
+
+def test_ccc_acknowledgements_by_time_and_by_count():
+    assert acknowledgements() == pytest.approx(100, rel=0.2)
+    assert acknowledgements(ack_period=0.004) == pytest.approx(250, rel=0.2)
+    assert acknowledgements(full_ack_interval=2) == pytest.approx(250, rel=0.25)
+
+
+def test_ccc_expiration_time():
+    def timeouts(rto):
+        heard = []
+
+        class Waiting(cc.Controller):
+            def on_connect(self, path, control):
+                control.rto = rto
+
+            def on_timeout(self, path, timeout, control):
+                heard.append(timeout.count)
+
+        simulated(Waiting, rtt="200ms")
+        return heard
+
+    assert timeouts(None) == [] and timeouts(0.05)
+
+
+def test_ccc_period_and_window():
+    flights = []
+
+    class Fixed(cc.Controller):
+        def __init__(self, cwnd, send_period):
+            self.cwnd, self.send_period = cwnd, send_period
+
+        def on_connect(self, path, control):
+            control.cwnd, control.send_period = self.cwnd, self.send_period
+            assert control.packet_rate == (self.send_period and pytest.approx(1 / self.send_period))
+
+        def on_ack(self, path, ack, control):
+            flights.append(path.in_flight)
+
+    window = simulated(lambda: Fixed(5, None)).metrics["goodput.flow"]
+    assert flights and max(flights) <= 5 and window == pytest.approx(5 * 1456 * 8 / 0.04, rel=0.3)
+    assert simulated(lambda: Fixed(None, 0.01)).metrics["goodput.flow"] == pytest.approx(100 * 1456 * 8, rel=0.1)
+
+
+def test_ccc_messages_go_both_ways():
+    heard = []
+
+    class Greeting(cc.Controller):
+        def on_connect(self, path, control):
+            control.send_message(42, b"to the peer")
+
+        def on_custom_message(self, path, kind, body, control):
+            heard.append((kind, body))
+
+    simulated(Greeting)
+    assert heard == [(42, b"to the peer")] * 2
+
+
+def test_ccc_figures_of_the_path():
+    seen, lost = [], []
+
+    class Looking(cc.Controller):
+        def on_connect(self, path, control):
+            control.cwnd = 40
+
+        def on_ack(self, path, ack, control):
+            names = ["now", "rtt", "min_rtt", "mss", "capacity", "arrival_rate", "delivery_rate", "in_flight", "flow_window"]
+            seen.append({name: getattr(path, name) for name in [*names, "max_window", "next_seq", "packets_sent"]})
+
+        def on_loss(self, path, loss, control):
+            lost.append(loss.newly_lost)
+
+    simulated(Looking, loss=0.01)
+    first, last = seen[0], seen[-1]
+    assert last["mss"] == 1500 and 0.04 <= last["min_rtt"] <= last["rtt"] < 0.2 and sum(lost) > 0
+    assert all(last[name] > 0 for name in last) and last["in_flight"] <= 40 and last["flow_window"] <= last["max_window"]
+    assert last["capacity"] == pytest.approx(10e6 / 8 / 1500, rel=0.2)
+    assert cc.is_after(last["next_seq"], first["next_seq"]) and first["packets_sent"] < last["packets_sent"]
+    assert last["arrival_rate"] < 1.2 * last["capacity"]
+
+
+def test_a_class_governs_simulated_tcp_and_its_exception_ends_the_experiment():
+    heard = []
+
+    class Window(cc.Controller):
+        def on_connect(self, path, control):
+            control.cwnd = 5
+
+        def on_ack(self, path, ack, control):
+            heard.append(path.in_flight)
+
+        def on_close(self):
+            heard.append("closed")
+
+    class Broken(Window):
+        def on_ack(self, path, ack, control):
+            raise ZeroDivisionError("on purpose")
+
+    result = simulated(Window, protocol="tcp", bytes="100kB")
+    assert result.metrics["goodput.flow"] > 0 and heard[-1] == "closed" and max(heard[:-1]) <= 5
+    for options in ({}, {"bytes": "100kB", "transfers": 3}):
+        with pytest.raises(farhaul.ControllerError, match="Broken raised ZeroDivisionError in on_ack: on purpose") as caught:
+            simulated(Broken, protocol="tcp", seconds=1000, **options)
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_a_class_cannot_reach_a_sender_on_another_host(tmp_path):
+    """Nothing is started: this host exists nowhere."""
+    from farhaul._farhaul import RemoteFiles
+
+    cc.register("test-here", Aimd)
+    here, there = tmp_path / "here", "far.invalid:data"
+    for make, name in ((Aimd, "Aimd"), ("test-here", "test-here")):
+        for call in (
+            lambda make=make: farhaul.copy(there, here, controller=make),
+            lambda make=make: farhaul.copy(there, "other.invalid:", controller=make),
+            lambda make=make: RemoteFiles("far.invalid:", controller=make),
+        ):
+            with pytest.raises(farhaul.UsageError, match=f"'{name}' is code of this program.* name a shipped one by controller="):
+                call()
+    assert not here.exists()
+    with pytest.raises(farhaul.Error) as caught:
+        farhaul.copy(there, here, controller="cubic", ssh=["false"])
+    assert caught.value.code == "SSH_FAILED"
 
 
 def test_an_exception_about_a_packet_names_its_callback(plain):

@@ -148,7 +148,7 @@ impl ControlView {
         Ok(())
     }
 
-    /// An acknowledgement after so many data packets.
+    /// A light acknowledgement after so many data packets, in place of 64.
     #[getter]
     fn ack_interval(&self) -> Option<u32> {
         self.control.ack_interval
@@ -157,6 +157,18 @@ impl ControlView {
     #[setter]
     fn set_ack_interval(&mut self, value: Option<u32>) -> PyResult<()> {
         self.control.ack_interval = packets("ack_interval", value)?;
+        Ok(())
+    }
+
+    /// An acknowledgement after so many data packets, beside those by time.
+    #[getter]
+    fn full_ack_interval(&self) -> Option<u32> {
+        self.control.full_ack_interval
+    }
+
+    #[setter]
+    fn set_full_ack_interval(&mut self, value: Option<u32>) -> PyResult<()> {
+        self.control.full_ack_interval = packets("full_ack_interval", value)?;
         Ok(())
     }
 

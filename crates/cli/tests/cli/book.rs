@@ -353,6 +353,57 @@ pages! {
     which_protocol_as_written: "which-protocol.md",
 }
 
+/// The words between backquotes.
+fn names(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// The text of all files with this ending below a folder of the project.
+fn sources(folder: &str, ending: &str) -> String {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder)];
+    let mut text = String::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.extension() {
+                Some(extension) if extension == ending => text.push_str(&fs::read_to_string(&path).unwrap()),
+                None if path.is_dir() && !path.ends_with("target") => folders.push(path),
+                _ => {}
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn each_form_and_each_test_of_the_table_of_controllers_exists() {
+    let page = include_str!("../../../../docs/book/controllers.md");
+    let section = page.split_once("## Every callback, setting and figure\n").unwrap().1;
+    let (before, table) = section.split_once("| C++ |").unwrap();
+    let (rust, python) = (sources("crates", "rs"), sources("python/tests", "py"));
+    let (cpp, rust_api) = (sources("crates/libudt/tests/programs", "cpp"), sources("crates/cc/src", "rs"));
+    let python_api = ["pyi", "py"].map(|ending| sources("python/farhaul", ending)).concat();
+    let is_test = |text: &str, name: &str| text.contains(&format!("{name}("));
+    let of_all = names(before).into_iter().filter(|name| name.matches('_').count() > 2);
+    assert!(of_all.map(|name| assert!(is_test(&rust, &format!("fn {name}")), "{name}")).count() >= 2);
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let rows: Vec<Vec<&str>> = rows.map(|line| line.trim_matches('|').split('|').collect()).collect();
+    let named = |row: &Vec<&str>, column: usize| names(row[column]).join(" ");
+    let rows: Vec<_> = rows.iter().filter(|row| !row[0].contains("**")).collect();
+    assert!(rows.len() >= 23);
+    for row in rows {
+        assert!(cpp.contains(&named(row, 0)), "{row:?}");
+        let item = named(row, 1);
+        let item = item.split(' ').next().and_then(|path| path.split("::").last()).unwrap_or_default();
+        assert!(rust_api.contains(&format!(" {item}")), "{row:?}");
+        let item = named(row, 2);
+        let item = item.split([' ', '(']).next().and_then(|path| path.split('.').next_back()).unwrap_or_default();
+        assert!(python_api.contains(&format!(" {item}")), "{row:?}");
+        let test = named(row, 4);
+        assert!(is_test(&rust, &format!("fn {test}")) && is_test(&python, &format!("def test_{test}")), "{row:?}");
+    }
+}
+
 #[test]
 fn blocks_of_commands_are_told_from_other_ones() {
     let page = "Text\n\n    farhaul copy a b   # on far.example\n    tar c x | \\\n        farhaul copy - c\n\n    key = 1\n\n\

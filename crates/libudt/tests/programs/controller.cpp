@@ -32,7 +32,7 @@ bool nested = false;
 struct Seen {
     std::atomic<int> init{0}, close{0}, ack{0}, loss{0}, timeout{0}, sent{0}, received{0}, custom{0}, refused{0};
     std::atomic<int> bad_lists{0}, bad_bodies{0}, repeated_acks{0}, bad_packets{0};
-    std::atomic<int> rtt{0}, mss{0}, perf_sent{0}, perf_acks{0}, param{0};
+    std::atomic<int> rtt{0}, mss{0}, syn{0}, bandwidth{0}, received_rate{0}, bad_numbers{0}, perf_sent{0}, perf_acks{0}, param{0};
     std::atomic<double> max_window{0};
 } caller, callee;
 
@@ -45,11 +45,13 @@ public:
         ++seen_.init;
         m_dCWndSize = 64;
         m_dPktSndPeriod = 20;
+        setACKTimer(5000);
         setACKInterval(4);
         setRTO(300000);
         setUserParam("param", 6);
         seen_.param = m_iPSize == 6 && strcmp(m_pcParam, "param") == 0;
         seen_.mss = m_iMSS;
+        seen_.syn = m_iSYNInterval;
         seen_.max_window = m_dMaxCWndSize;
         say(1);
     }
@@ -62,6 +64,10 @@ public:
         last_ack_ = ack;
         m_dCWndSize += 4 / m_dCWndSize;
         seen_.rtt = m_iRTT;
+        seen_.bandwidth = m_iBandwidth;
+        seen_.received_rate = m_iRcvRate;
+        // What was acknowledged has been sent: the difference has 31 bits.
+        seen_.bad_numbers += ((m_iSndCurrSeqNo - (ack - 1)) & 0x7FFFFFFF) >= 0x40000000;
         if (seen_.ack % 16 == 0) {
             const CPerfMon* const perf = getPerfInfo();
             seen_.perf_sent = static_cast<int>(perf->pktSentTotal);
@@ -202,11 +208,13 @@ void print(const char* who, const Seen& seen, bool sends) {
     std::printf("%s: user parameter %d, mss %d\n", who, seen.param.load(), seen.mss.load());
     std::printf("%s: bad lists %d, bad packets %d, repeated acknowledgements %d\n", who, seen.bad_lists.load(),
                 seen.bad_packets.load(), seen.repeated_acks.load());
-    std::printf("%s: maximum window %s\n", who, yes(seen.max_window > 1000));
+    std::printf("%s: maximum window %s, SYN interval %d\n", who, yes(seen.max_window > 1000), seen.syn.load());
     if (sends) {
         std::printf("%s: acknowledgements %s, losses %s, time-outs %s\n", who, yes(seen.ack > 30), yes(seen.loss > 10),
                     yes(seen.timeout > 0));
         std::printf("%s: sent %s, rtt %s\n", who, yes(seen.sent > BYTES / 1456), yes(seen.rtt > 0));
+        std::printf("%s: bandwidth %s, rate at the receiver %s, bad numbers %d\n", who, yes(seen.bandwidth > 0),
+                    yes(seen.received_rate > 0), seen.bad_numbers.load());
         std::printf("%s: perf info sent %s, acknowledgements %s\n", who, yes(seen.perf_sent > 100), yes(seen.perf_acks > 8));
     } else {
         std::printf("%s: received %s\n", who, yes(seen.received >= BYTES / 1456));

@@ -408,6 +408,7 @@ fn a_controller_that_takes_over_from_the_default_hears_of_every_packet() {
     assert_eq!(counted[1].0[2].load(Ordering::Relaxed), sent);
 }
 
+mod ccc;
 mod conversing;
 mod deliveries;
 mod packet_size;

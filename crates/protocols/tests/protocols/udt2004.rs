@@ -2,6 +2,7 @@
 //!
 //! Where a test tries many seeds, its failure message names the seed.
 
+mod ccc;
 mod claims;
 mod close;
 mod congestion;
