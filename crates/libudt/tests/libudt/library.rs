@@ -113,7 +113,9 @@ pub(crate) fn compile_to(file: &Path, program: &Path, headers: Headers) -> Optio
     if newest.all(|file| when(&file) < when(program)) {
         return Some(());
     }
-    let unfinished = program.with_extension(std::process::id().to_string());
+    // Another test of this process may compile it, too.
+    let thread = std::thread::current().id();
+    let unfinished = program.with_extension(format!("{}-{thread:?}", std::process::id()));
     let mut command = Command::new(std::env::var_os("CXX").unwrap_or("g++".into()));
     command.args(["-std=c++17", "-O1", "-w", "-o"]).arg(&unfinished);
     match headers {
