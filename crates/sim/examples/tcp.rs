@@ -52,6 +52,9 @@ fn main() {
         (0..starts.len()).for_each(|flow| world.agent(2 * flow).sample(world.now(), &mut stats));
         stats
     });
+    for flow in 0..starts.len() {
+        assert_eq!(world.agent(2 * flow).failure(), None);
+    }
     let hops = world.network_counters().packet_hops;
     for (at_cut, at_end) in totals[0].iter().zip(&totals[1]) {
         let (at_cut, at_end) = (at_cut.1.totals, at_end.1.totals);
