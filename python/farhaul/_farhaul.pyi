@@ -752,9 +752,7 @@ def shipped_figures() -> list[dict[str, Any]]:
 
 def run_arena(
     controllers: list[str],
-    seeds: list[int],
-    cells: int,
-    families: list[str],
+    paths: tuple[list[int], int, list[str]],
     jobs: int | None,
     out: str | None,
 ) -> list[dict[str, Any]]:

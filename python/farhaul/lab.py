@@ -117,14 +117,9 @@ def arena(
 
     Returns a record for each law: ``controller``, ``passed``, ``cells``, ``score``, and the scores by ``families``. Ctrl-C stops it.
     """
-    return run_arena(
-        list(controllers),
-        list(range(1, seeds + 1)) if isinstance(seeds, int) else list(seeds),
-        cells,
-        list(families),
-        jobs,
-        None if out is None else os.fspath(out),
-    )
+    numbers = list(range(1, seeds + 1)) if isinstance(seeds, int) else list(seeds)
+    paths = (numbers, cells, list(families))
+    return run_arena(list(controllers), paths, jobs, None if out is None else os.fspath(out))
 
 
 def _named(experiment: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[str, str | None]:

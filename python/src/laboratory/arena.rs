@@ -20,17 +20,14 @@ use crate::off_thread::OffThread;
 use crate::report::as_object;
 use crate::wait::wait_for;
 
-/// Runs `controllers` in cells of these seeds and families, and writes the pages into the folder `out`.
+/// Runs `controllers` in so many cells of each of these seeds, and of these families, and writes the pages into the folder `out`.
 ///
 /// Gives a record for each controller: its name, cells passed, cells, mean score, and the same by family.
 #[pyfunction]
-#[pyo3(signature = (controllers, seeds, cells, families, jobs, out))]
 pub(crate) fn run_arena<'py>(
     py: Python<'py>,
     controllers: Vec<String>,
-    seeds: Vec<u64>,
-    cells: usize,
-    families: Vec<String>,
+    (seeds, cells, families): (Vec<u64>, usize, Vec<String>),
     jobs: Option<usize>,
     out: Option<PathBuf>,
 ) -> PyResult<Bound<'py, PyAny>> {

@@ -70,6 +70,15 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
+    /// The congestion controller that a scenario chooses.
+    pub(crate) fn law(&self) -> Option<&Spec> {
+        match self {
+            Self::Bulk(bulk) => bulk.controller.as_ref(),
+            Self::Tcp(tcp) => Some(&tcp.law),
+            _ => None,
+        }
+    }
+
     /// Whether it is cross traffic, which fairness leaves out.
     pub(crate) fn is_cross_traffic(&self) -> bool {
         matches!(self, Self::Cross(..))

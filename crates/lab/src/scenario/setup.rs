@@ -67,12 +67,7 @@ impl Setup {
 
     /// The revisions of controllers whose code is not in this program. The key of the program covers all others.
     pub(super) fn revisions(&self) -> String {
-        let laws = self.flows.iter().filter_map(|flow| match &flow.protocol {
-            Protocol::Bulk(bulk) => bulk.controller.as_ref(),
-            Protocol::Tcp(tcp) => Some(&tcp.law),
-            _ => None,
-        });
-        let revised = laws.filter_map(|law| match law.revision() {
+        let revised = self.flows.iter().filter_map(|flow| match flow.protocol.law()?.revision() {
             Revision::Text(text) => Some(format!("revision {text:?}\n")),
             _ => None,
         });

@@ -84,7 +84,7 @@ fn c4_fills_a_link_under_both_transports() {
     graph.simplex(0, 1, &link);
     graph.simplex(1, 0, &link);
     let (to, flow) = (graph.address(1, 9), graph.next_flow());
-    let law = "c4".parse::<farhaul_cc::Spec>().expect("it is built in").build(1);
+    let law = || "c4".parse::<farhaul_cc::Spec>().expect("it is built in").build(1);
     let config = SenderConfig { recovery: Recovery::Sack, ..SenderConfig::default() };
     graph.add(0, 9, flow, Box::new(TcpSource::new(to, Instant::ZERO, config, law)));
     graph.add(1, 9, flow, Box::new(TcpSink::new(ReceiverConfig::default())));
