@@ -27,10 +27,11 @@ use crate::wait::wait_for;
 pub(crate) fn run_arena<'py>(
     py: Python<'py>,
     controllers: Vec<String>,
-    (seeds, cells, families): (Vec<u64>, usize, Vec<String>),
+    paths: (Vec<u64>, usize, Vec<String>),
     jobs: Option<usize>,
     out: Option<PathBuf>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let (seeds, cells, families) = paths;
     let controllers = arena::named(&controllers);
     controllers.iter().try_for_each(|name| arena::check(name)).map_err(|wrong| usage(wrong.to_string()))?;
     let families: Result<Vec<Family>, _> = families.iter().map(|name| name.parse()).collect();

@@ -10,9 +10,10 @@ use farhaul_netem::{LossSpec, PathSpec};
 use farhaul_proto::{Config, ControllerFactory};
 use farhaul_protocols::udt2004::default_config;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
+use farhaul_sim::{TapAction, Workload};
 use farhaul_units::Duration;
 
-use crate::udt2004::scenario::{clean_path, endpoint, exchange, listener, stats};
+use crate::udt2004::scenario::{LENGTH, LIMIT, clean_path, endpoint, listener, stats};
 
 /// Names of the callbacks that were called.
 type Called = Arc<Mutex<BTreeSet<&'static str>>>;
@@ -98,11 +99,18 @@ fn run(settings: fn(&mut Control)) -> (Vec<&'static str>, u64) {
         Config { controller: ControllerFactory::new(make), ..default_config() }
     };
     let lossy = PathSpec { loss: Some(LossSpec::Bernoulli(0.01)), ..clean_path() };
-    let mut run = exchange(Pair::new(endpoint(1, config()), listener(2, config())).path(lossy));
-    let acks = stats(&run, LISTENER).totals.acks_sent;
-    // The end of a connection whose peer is not heard.
-    run.run_for(Duration::from_secs(60));
+    let pair = Pair::new(endpoint(1, config()), listener(2, config())).path(lossy);
+    let mut run = pair.caller(Workload::exchange(LENGTH)).listener(Workload::exchange(LENGTH)).start();
+    run.run_for(Duration::from_millis(200));
+    // Nobody hears of the other one for longer than the expiration time.
+    run.set_tap(Some(Box::new(|_| TapAction::Drop)));
+    run.run_for(Duration::from_secs(3));
+    run.set_tap(None);
+    run.run_until_done(LIMIT);
     assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
+    let acks = stats(&run, LISTENER).totals.acks_sent;
+    // A connection that is over waits for lost answers before it ends.
+    run.run_for(Duration::from_secs(60));
     let called = called.lock().expect("nobody panics with it").iter().copied().collect();
     (called, acks)
 }
@@ -110,7 +118,7 @@ fn run(settings: fn(&mut Control)) -> (Vec<&'static str>, u64) {
 #[test]
 fn ccc_under_udt_2004() {
     let (called, acks) = run(|_| {});
-    let all = ["figures", "on_ack", "on_close", "on_connect", "on_loss", "on_received", "on_sent"];
+    let all = ["figures", "on_ack", "on_close", "on_connect", "on_loss", "on_received", "on_sent", "on_timeout"];
     assert!(all.iter().all(|callback| called.contains(callback)), "{called:?}");
     // No packet of the protocol carries a message.
     assert!(!called.contains(&"on_custom_message") && !called.contains(&"next_message"), "{called:?}");
