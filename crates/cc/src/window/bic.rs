@@ -76,7 +76,7 @@ impl WindowLaw for Bic {
             Some(origin) if cwnd < origin => cwnd * (1.0 + BETA) / 2.0,
             _ => cwnd,
         });
-        if cwnd <= LOW_WINDOW { Reno.threshold(window, path) } else { window.flight(path) * BETA }
+        if cwnd <= LOW_WINDOW { Reno.threshold(window, path) } else { cwnd * BETA }
     }
 
     fn on_timeout(&mut self, _window: &mut Window, _path: &Path) {

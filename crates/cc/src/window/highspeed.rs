@@ -59,9 +59,8 @@ impl WindowLaw for HighSpeed {
         window.cwnd += increase(window.cwnd) * acked / window.cwnd;
     }
 
-    fn threshold(&mut self, window: &Window, path: &Path) -> f64 {
-        let flight = window.flight(path);
-        flight * (1.0 - decrease(flight))
+    fn threshold(&mut self, window: &Window, _path: &Path) -> f64 {
+        window.cwnd * (1.0 - decrease(window.cwnd))
     }
 }
 

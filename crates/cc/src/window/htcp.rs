@@ -6,7 +6,7 @@
 //!      = 1 + 10·(Δ − Δ_L) + ((Δ − Δ_L)/2)²          otherwise
 //! α ← max(α·clamp(RTT_min/100 ms, 0.1, 2), 1)                                   (draft §2.2: RTT scaling)
 //! α ← 2·(1 − β)·α                                                               (draft §2.1)
-//! β = RTT_min/RTT_max in [0.5, 0.8];  0.5 if the throughput of two epochs differs by more than a fifth    (draft §2.3)
+//! β = RTT_min/RTT_max in [0.5, 0.8];  0.5 if the largest throughput of two epochs differs by more than a fifth    (draft §2.3)
 //! Avoidance, per packet:  cwnd ← cwnd + α/cwnd
 //! Loss, once a window:    ssthresh ← β·cwnd
 //! ```
@@ -15,13 +15,13 @@
 //! | --- | --- | --- |
 //! | cwnd, ssthresh | `Window` | packets |
 //! | RTT_min, RTT_max | `least`, `longest`; the latter fades by a twentieth per loss | s |
-//! | B(k), the throughput before a loss | `throughput`, `epoch` | packets/s |
+//! | B(k), the largest throughput of an RTT before a loss | `throughput`, `most` | packets/s |
 //!
-//! Departures: none. As in Linux, α is at least one packet before the factor 2·(1 − β), and RTT_max fades.
+//! Departures: none. As in Linux, α is at least one packet before the factor 2·(1 − β), RTT_max fades, and rises by 20 ms a sample at most.
 
-use farhaul_units::Instant;
+use farhaul_units::{Instant, SeqNo};
 
-use super::law::{Window, WindowLaw};
+use super::law::{Round, Window, WindowLaw};
 use crate::controller::Path;
 
 /// Δ_L, s. Source: draft-leith-tcp-htcp §2.1.
@@ -40,37 +40,34 @@ const FADES: f64 = 0.95;
 /// RTTs below this have too much noise for β, s. Source: Linux.
 const LEAST_RTT: f64 = 10e-3;
 
+/// The largest step of RTT_max, s, so that a single late packet is no queue. Source: Linux.
+const MOST_STEP: f64 = 20e-3;
+
 /// `htcp`.
 #[derive(Clone, Debug)]
 pub(crate) struct HTcp {
-    /// When the window was decreased last, and packets acknowledged since then.
-    epoch: Option<Epoch>,
+    /// When the window was decreased last.
+    epoch: Option<Instant>,
     least: f64,
     longest: f64,
     beta: f64,
-    /// B(k), of the epoch before the last loss, packets/s.
+    /// B(k), of the epoch before the last loss, and that of this epoch so far, packets/s.
     throughput: Option<f64>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Epoch {
-    began: Instant,
-    acked: f64,
+    most: f64,
+    /// When this round began, and everything before which packet was acknowledged then.
+    round: Option<(Instant, SeqNo)>,
 }
 
 impl HTcp {
     pub(crate) const fn new() -> Self {
-        Self { epoch: None, least: f64::INFINITY, longest: 0.0, beta: LEAST_BETA, throughput: None }
-    }
-
-    fn epoch(&mut self, path: &Path) -> &mut Epoch {
-        self.epoch.get_or_insert(Epoch { began: path.now, acked: 0.0 })
+        let (least, longest) = (f64::INFINITY, 0.0);
+        Self { epoch: None, least, longest, beta: LEAST_BETA, throughput: None, most: 0.0, round: None }
     }
 
     /// α, packets per RTT.
     //= paper:htcp §2.1
     fn alpha(&mut self, path: &Path) -> f64 {
-        let beyond = (path.now - self.epoch(path).began).as_secs_f64() - LOW_SPEED;
+        let beyond = (path.now - *self.epoch.get_or_insert(path.now)).as_secs_f64() - LOW_SPEED;
         let alpha = if beyond <= 0.0 { 1.0 } else { 1.0 + 10.0 * beyond + (beyond / 2.0) * (beyond / 2.0) };
         let scale = (self.least / REFERENCE_RTT).clamp(LEAST_SCALE, MOST_SCALE);
         2.0 * (1.0 - self.beta) * (alpha * scale).max(1.0)
@@ -79,9 +76,8 @@ impl HTcp {
     /// Sets β at a loss, and begins the next epoch.
     //= paper:htcp §2.3
     fn end_epoch(&mut self, path: &Path) {
-        let Epoch { began, acked } = *self.epoch(path);
-        self.epoch = Some(Epoch { began: path.now, acked: 0.0 });
-        let throughput = acked / (path.now - began).as_secs_f64();
+        self.epoch = Some(path.now);
+        let throughput = std::mem::take(&mut self.most);
         let before = self.throughput.replace(throughput);
         let is_steady = before.is_some_and(|before| (throughput - before).abs() <= STEADY * before);
         let has_signal = self.least > LEAST_RTT && self.longest > 0.0;
@@ -96,14 +92,19 @@ impl HTcp {
 impl WindowLaw for HTcp {
     fn on_rtt(&mut self, rtt: f64, _path: &Path) {
         self.least = self.least.min(rtt);
-        self.longest = self.longest.max(rtt);
+        self.longest = self.longest.max(self.least);
+        if rtt <= self.longest + MOST_STEP {
+            self.longest = self.longest.max(rtt);
+        }
     }
 
-    fn on_ack(&mut self, acked: f64, window: &mut Window, path: &Path) {
-        self.epoch(path).acked += acked;
-        let beyond = window.slow_start(acked, 1.0);
-        if beyond > 0.0 {
-            self.avoid(beyond, window, path);
+    /// Packets are counted by what is in flight, because a transport may report no acknowledgements while it repairs.
+    fn on_round(&mut self, _round: &Round, _window: &mut Window, path: &Path) {
+        let acked = path.next_seq.minus(path.in_flight);
+        if let Some((began, first)) = self.round.replace((path.now, acked)) {
+            let rate = f64::from(acked.distance_from(first).max(0)) / (path.now - began).as_secs_f64();
+            // Two rounds that end at once have none.
+            self.most = if rate.is_finite() { self.most.max(rate) } else { self.most };
         }
     }
 
@@ -113,7 +114,7 @@ impl WindowLaw for HTcp {
 
     fn threshold(&mut self, window: &Window, path: &Path) -> f64 {
         self.end_epoch(path);
-        window.flight(path) * self.beta
+        window.cwnd * self.beta
     }
 }
 

@@ -103,8 +103,8 @@ impl WindowLaw for Illinois {
         window.cwnd += self.alpha * acked / window.cwnd;
     }
 
-    fn threshold(&mut self, window: &Window, path: &Path) -> f64 {
-        window.flight(path) * (1.0 - self.beta)
+    fn threshold(&mut self, window: &Window, _path: &Path) -> f64 {
+        window.cwnd * (1.0 - self.beta)
     }
 
     fn on_timeout(&mut self, _window: &mut Window, _path: &Path) {

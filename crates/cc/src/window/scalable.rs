@@ -41,7 +41,7 @@ impl WindowLaw for Scalable {
         if window.cwnd <= LEGACY_WINDOW {
             return Reno.threshold(window, path);
         }
-        window.flight(path) * (1.0 - DECREASE)
+        window.cwnd * (1.0 - DECREASE)
     }
 }
 
