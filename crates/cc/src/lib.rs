@@ -17,8 +17,8 @@
 //! | read the default law | `model/union.rs` beside `docs/laws/union.md` |
 //! | read UDT's laws | `rate/udt4.rs` beside the paper, then its other generations, `rate/udt_*.rs` |
 //! | read BBR | `model/bbr.rs` beside the draft |
-//! | read TCP's laws | `window/reno.rs` beside RFC 5681 |
-//! | add one | one file, one row in `registry.rs`, one snapshot in `tests/cc/curves.rs` |
+//! | read TCP's laws | `window/reno.rs` beside RFC 5681, then the other files of `window/`; what they share: `window/law.rs`, `window/windowed.rs` |
+//! | add one | one file, one row in `registry.rs`, one snapshot in `tests/cc/curves.rs`, a response in `tests/cc/response.rs` |
 //! | add one from another crate | `registration.rs` |
 #![forbid(unsafe_code)]
 
