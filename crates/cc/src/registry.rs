@@ -52,7 +52,7 @@ pub(crate) static BUILT_IN: &[Entry] = &[
         name: "udt",
         summary: "UDT4's rate control: increase by the power of ten of the spare capacity, a ninth less on loss",
         family: LawFamily::Rate,
-        unsuited: "random loss: one packet in 10 000 leaves a third of 1 Gbit/s at 100 ms",
+        unsuited: "random loss: one packet in 1000 leaves a third of 1 Gbit/s at 100 ms",
         source: "udt-2007, udt-draft",
         options: &[OptionDoc::flag("native", "without effect: the name of this law before it was plain udt")],
         revision: Revision::BuiltIn,

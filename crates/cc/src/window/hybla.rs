@@ -23,7 +23,8 @@ use crate::controller::Path;
 const REFERENCE_RTT: f64 = 25e-3;
 /// Largest ρ: 400 ms, of two satellites in a row.
 const MOST: f64 = 16.0;
-/// Largest growth in avoidance, as a share of the window per RTT (D424).
+/// Largest growth in avoidance, as a share of the window per RTT (D424): that of CUBIC, RFC 9438 §4.2. Of 1, ¾ and ½ it is also the only one
+/// with which a path of 60 packets and 600 ms confirms something every five seconds.
 const MOST_GROWTH: f64 = 0.5;
 
 /// `hybla`.

@@ -45,10 +45,8 @@ fn mean_window(spec: &str, interval: u32, cwnd: f64) -> f64 {
         // What was in flight is acknowledged before the next loss counts.
         acked = acked.max(path.next_seq.value());
         path.next_seq = SeqNo::new(acked + path.in_flight);
-        if spec == "westwood" {
-            path.now += RTT;
-            controller.on_recovered(&path, false, &mut control);
-        }
+        path.now += RTT;
+        controller.on_recovered(&path, false, &mut control);
     }
     packets / (path.now - began).as_secs_f64() * RTT.as_secs_f64()
 }
