@@ -102,12 +102,8 @@ impl WindowLaw for Cubic {
         }
     }
 
-    fn on_ack(&mut self, acked: f64, window: &mut Window, path: &Path) {
-        let growth = if window.threshold.is_infinite() { self.start.growth() } else { 1.0 };
-        let beyond = window.slow_start(acked, growth);
-        if beyond > 0.0 {
-            self.avoid(beyond, window, path);
-        }
+    fn start_growth(&self, window: &Window, _path: &Path) -> f64 {
+        if window.threshold.is_infinite() { self.start.growth() } else { 1.0 }
     }
 
     fn avoid(&mut self, acked: f64, window: &mut Window, path: &Path) {

@@ -37,11 +37,8 @@ fn ratio(path: &Path) -> f64 {
 }
 
 impl WindowLaw for Hybla {
-    fn on_ack(&mut self, acked: f64, window: &mut Window, path: &Path) {
-        let beyond = window.slow_start(acked, libm::exp2(ratio(path)) - 1.0);
-        if beyond > 0.0 {
-            self.avoid(beyond, window, path);
-        }
+    fn start_growth(&self, _window: &Window, path: &Path) -> f64 {
+        libm::exp2(ratio(path)) - 1.0
     }
 
     fn avoid(&mut self, acked: f64, window: &mut Window, path: &Path) {

@@ -74,10 +74,15 @@ pub(crate) trait WindowLaw: Send {
     /// A round is over: a packet that left when the one before ended has been acknowledged.
     fn on_round(&mut self, round: &Round, window: &mut Window, path: &Path) {}
 
+    /// Packets of growth in slow start for each acknowledged one.
+    fn start_growth(&self, window: &Window, path: &Path) -> f64 {
+        1.0
+    }
+
     /// `acked` packets were acknowledged. By default slow start takes those up to the threshold, and
     /// [`avoid`](Self::avoid) the others.
     fn on_ack(&mut self, acked: f64, window: &mut Window, path: &Path) {
-        let beyond = window.slow_start(acked, 1.0);
+        let beyond = window.slow_start(acked, self.start_growth(window, path));
         if beyond > 0.0 {
             self.avoid(beyond, window, path);
         }

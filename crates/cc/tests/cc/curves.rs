@@ -5,6 +5,7 @@ mod path_model;
 
 use std::fmt::Write;
 
+use farhaul_cc::registry::{Entry, LawFamily, controllers};
 use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, Spec, TimeoutEvent};
 use farhaul_units::{Duration, Instant, PacketRate, Rate, SeqNo, SeqRange};
 use path_model::{PathModel, mean_throughput};
@@ -118,22 +119,8 @@ fn curve_of_fixed() {
 
 #[test]
 fn curves_of_the_laws_of_windows() {
-    for law in [
-        "reno",
-        "newreno",
-        "tahoe",
-        "cubic",
-        "highspeed",
-        "scalable",
-        "htcp",
-        "bic",
-        "westwood",
-        "illinois",
-        "hybla",
-        "vegas",
-        "copa",
-        "fast",
-    ] {
+    let of_window = |entry: &&Entry| matches!(entry.family, LawFamily::Loss | LawFamily::Delay);
+    for law in controllers().into_iter().filter(of_window).map(|entry| entry.name) {
         insta::assert_snapshot!(format!("curve_of_{law}"), curve(law, &script()));
     }
 }
@@ -143,13 +130,6 @@ fn curve_of_c4() {
     insta::assert_snapshot!(curve("c4", &script()));
 }
 
-#[test]
-fn curve_of_ledbat() {
-    insta::assert_snapshot!(curve("ledbat", &script()));
-}
-
-/// UDT4's law on an empty link with an exact capacity estimate settles at the value of its integral. That is
-/// sqrt(9·inc/p) packets per SYN, corrected for losses of the same event.
 #[test]
 fn udt_throughput_under_random_loss() {
     let gigabit = Rate::from_megabits_per_second(1_000);
