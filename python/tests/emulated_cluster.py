@@ -265,7 +265,7 @@ def near(directory: str, vanishing: list[str]) -> dict[str, object]:
         replace(processes[0], begin_successor)
 
     with (
-        LocalCluster(n_workers=0, host="10.79.0.1", scheduler_port=8786, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=0, host="10.79.0.1", scheduler_port=8786, dashboard_address="10.79.0.1:0") as cluster,
         Client(cluster) as client,
     ):
         client.wait_for_workers(6, timeout=30)

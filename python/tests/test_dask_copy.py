@@ -31,7 +31,7 @@ def client():
     """Three workers, 0 to 2, with a nanny each that starts a successor."""
     with (
         distributed.LocalCluster(
-            n_workers=3, threads_per_worker=1, dashboard_address=None, resources={"nic": 1}, silence_logs=50
+            n_workers=3, threads_per_worker=1, dashboard_address="127.0.0.1:0", resources={"nic": 1}, silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -20,9 +20,12 @@ protocol = "tcp"
 
 @pytest.fixture(scope="module")
 def client():
-    """Workers as threads of this process: a run holds no lock of the interpreter."""
+    """Workers as threads of this process: a run holds no lock of the interpreter.
+
+    Without an address for its dashboard, each cluster would serve at port 8787, and the second one of a machine would warn.
+    """
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
