@@ -8,7 +8,7 @@ mod spares;
 
 pub use packet_store::{PacketStore, Run};
 pub use recv::{Insert, RecvBuffer};
-pub(crate) use send::SendBuffer;
+pub(crate) use send::{Enclose, Scratch, SendBuffer};
 
 /// The payload of any packet whose content is not stored.
 static BLANK: [u8; 1 << 16] = [0; 1 << 16];

@@ -2,12 +2,16 @@
 
 use core::net::{IpAddr, SocketAddr};
 
+use bytes::Bytes;
 use farhaul_units::{Duration, Instant};
 
 use crate::config::Mode;
 use crate::error::{ConnectError, ConnectionLost};
 use crate::event::{ConnectionId, Event};
 use crate::stats::Stats;
+
+/// Most bytes of a block that is a copy: as many as a train has.
+pub(crate) const COPIED_BLOCK: usize = 64 << 10;
 
 /// An endpoint of a transport protocol, as a state machine of bytes and time.
 ///
@@ -155,6 +159,14 @@ pub trait Streams: Transport {
     /// The connection is over, or [`finish`](Streams::finish) was called.
     fn write(&mut self, now: Instant, id: ConnectionId, data: &[u8]) -> Result<usize, StreamError>;
 
+    /// The same for a block. The send buffer keeps the block itself if it can, not a copy, until the peer has acknowledged it.
+    ///
+    /// # Errors
+    /// As for [`write`](Streams::write).
+    fn write_block(&mut self, now: Instant, id: ConnectionId, block: Bytes) -> Result<usize, StreamError> {
+        self.write(now, id, &block)
+    }
+
     /// Bytes that [`write`](Streams::write) would take now.
     fn writable(&self, id: ConnectionId) -> usize;
 
@@ -170,6 +182,20 @@ pub trait Streams: Transport {
     /// The connection was lost, or closed while data was known to be missing. [`Read::End`] explains the limits of that
     /// knowledge.
     fn read(&mut self, now: Instant, id: ConnectionId, out: &mut [u8]) -> Result<Read, StreamError>;
+
+    /// Received bytes as a block of its own, which replaces `block`. It is the memory into which they were received if possible, not a copy.
+    ///
+    /// # Errors
+    /// As for [`read`](Streams::read).
+    fn read_block(&mut self, now: Instant, id: ConnectionId, block: &mut Bytes) -> Result<Read, StreamError> {
+        let mut bytes = vec![0; self.readable(id).clamp(1, COPIED_BLOCK)];
+        let read = self.read(now, id, &mut bytes)?;
+        if let Read::Data(len) = read {
+            bytes.truncate(len);
+            *block = bytes.into();
+        }
+        Ok(read)
+    }
 
     /// Bytes that [`read`](Streams::read) would return now. Zero for connections that it cannot read, such as those in
     /// message mode.

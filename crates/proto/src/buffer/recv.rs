@@ -7,6 +7,7 @@ mod message;
 
 use std::collections::VecDeque;
 
+use bytes::{Bytes, BytesMut};
 use farhaul_units::{MsgNo, SeqNo, SeqRange};
 use farhaul_wire::udt4::MessageField;
 
@@ -16,6 +17,9 @@ use crate::seq_set::SeqSet;
 
 /// Packets per chunk. Small, so that a single packet far ahead takes little memory (attack B11).
 const CHUNK_PACKETS: u32 = 32;
+
+/// Most chunks whose memory may come back from the reader: some more than it takes in a turn of 256 KiB.
+const MOST_LENT: usize = 16;
 
 /// Packets from the first unread to the furthest received, and the window in which more are accepted.
 #[derive(Debug)]
@@ -46,6 +50,8 @@ pub struct RecvBuffer {
     chunk_base: SeqNo,
     chunks: VecDeque<Option<Chunk>>,
     spare: Spares<Chunk>,
+    /// The memory of chunks that the reader took as blocks, oldest first. It is free again once the reader has dropped them.
+    lent: VecDeque<Bytes>,
     messages: message::Found,
 }
 
@@ -53,7 +59,7 @@ pub struct RecvBuffer {
 struct Chunk {
     /// Bytes from one payload to the next.
     stride: usize,
-    bytes: Box<[u8]>,
+    bytes: BytesMut,
     lens: [u16; CHUNK_PACKETS as usize],
     fields: [u32; CHUNK_PACKETS as usize],
 }
@@ -87,6 +93,7 @@ impl RecvBuffer {
             chunk_base: first,
             chunks: VecDeque::new(),
             spare: Spares::default(),
+            lent: VecDeque::new(),
             messages: message::Found::default(),
         }
     }
@@ -176,10 +183,11 @@ impl RecvBuffer {
         self.ack_point == self.end
     }
 
-    /// Bytes of memory held, spare chunks included.
+    /// Bytes of memory held, spare chunks and those that the reader has included.
     pub fn memory(&self) -> usize {
         let held = self.chunks.iter().flatten().chain(self.spare.iter());
         held.map(|chunk| chunk.bytes.len() + size_of::<Chunk>()).sum::<usize>()
+            + self.lent.iter().map(Bytes::len).sum::<usize>()
             + self.present.memory()
             + self.skipped.memory()
     }
@@ -187,6 +195,7 @@ impl RecvBuffer {
     /// Frees memory that is kept for reuse only.
     pub fn shrink(&mut self) {
         self.spare.clear();
+        self.lent.clear();
     }
 
     /// Stores an arriving packet.
@@ -269,10 +278,49 @@ impl RecvBuffer {
         while done < out.len() && self.read_seq.is_before(self.ack_point) {
             done += self.read_from_chunk(&mut out[done..]);
         }
-        self.available -= done as u64;
+        self.on_read(done);
+        done
+    }
+
+    /// Stream mode: data that is in order, as a block of its own. Empty if there is none. The rest of a chunk that is complete is the block itself,
+    /// without a copy.
+    pub(crate) fn read_block(&mut self) -> Bytes {
+        self.take_chunk().unwrap_or_else(|| {
+            let mut block = vec![0; self.available.min((CHUNK_PACKETS as usize * self.stride) as u64) as usize];
+            self.read(&mut block);
+            block.into()
+        })
+    }
+
+    /// The rest of the chunk at the read position, if all of it has arrived without a gap.
+    fn take_chunk(&mut self) -> Option<Bytes> {
+        let index = self.read_seq.distance_from(self.chunk_base).unsigned_abs();
+        let (slot, packets) = ((index % CHUNK_PACKETS) as usize, CHUNK_PACKETS - index % CHUNK_PACKETS);
+        if self.is_blank || self.readable_packets() < packets {
+            return None;
+        }
+        let Chunk { stride, bytes, lens, .. } = self.chunks[(index / CHUNK_PACKETS) as usize].as_mut()?;
+        let (last, others) = lens[slot..].split_last()?;
+        if others.iter().any(|&len| usize::from(len) != *stride) {
+            return None;
+        }
+        let end = (CHUNK_PACKETS as usize - 1) * *stride + usize::from(*last);
+        let memory = std::mem::take(bytes).freeze();
+        let block = memory.slice(slot * *stride + self.read_offset..end);
+        if self.lent.len() == MOST_LENT {
+            self.lent.pop_front();
+        }
+        self.lent.push_back(memory);
+        (self.read_seq, self.read_offset) = (self.read_seq.plus(packets), 0);
+        self.on_read(block.len());
+        Some(block)
+    }
+
+    /// So many bytes before the read position were read.
+    fn on_read(&mut self, bytes: usize) {
+        self.available -= bytes as u64;
         self.present.advance(self.read_seq);
         self.release_chunks();
-        done
     }
 
     /// Copies from the chunk at the read position. Adjacent full packets are copied at once.
@@ -365,8 +413,8 @@ impl RecvBuffer {
         if chunk >= self.chunks.len() {
             self.chunks.resize_with(chunk + 1, || None);
         }
-        let (spare, size, is_blank) = (&mut self.spare, self.stride, self.is_blank);
-        let new = || spare.take().unwrap_or_else(|| Chunk::new(size, is_blank));
+        let (spare, lent, size, is_blank) = (&mut self.spare, &mut self.lent, self.stride, self.is_blank);
+        let new = || spare.take().unwrap_or_else(|| Chunk::new(size, is_blank, returned(lent)));
         let chunk = self.chunks[chunk].get_or_insert_with(new);
         if length > chunk.stride {
             chunk.widen(size, is_blank);
@@ -379,6 +427,7 @@ impl RecvBuffer {
             self.chunk_base = self.chunk_base.plus(CHUNK_PACKETS);
             if let Some(Some(mut chunk)) = self.chunks.pop_front()
                 && chunk.stride == self.stride
+                && (self.is_blank || !chunk.bytes.is_empty())
             {
                 chunk.fields = [0; CHUNK_PACKETS as usize];
                 self.spare.put_back(chunk, self.chunks.len());
@@ -387,12 +436,19 @@ impl RecvBuffer {
     }
 }
 
+/// The oldest memory that was lent, if nobody else has it any more.
+fn returned(lent: &mut VecDeque<Bytes>) -> Option<BytesMut> {
+    lent.front().filter(|memory| memory.is_unique())?;
+    lent.pop_front()?.try_into_mut().ok()
+}
+
 impl Chunk {
-    fn new(stride: usize, is_blank: bool) -> Self {
-        let stored = if is_blank { 0 } else { stride };
+    /// An empty chunk, in memory that was used before if its size fits.
+    fn new(stride: usize, is_blank: bool, used: Option<BytesMut>) -> Self {
+        let size = CHUNK_PACKETS as usize * if is_blank { 0 } else { stride };
         Self {
             stride,
-            bytes: vec![0; CHUNK_PACKETS as usize * stored].into_boxed_slice(),
+            bytes: used.filter(|used| used.len() == size).unwrap_or_else(|| BytesMut::zeroed(size)),
             lens: [0; CHUNK_PACKETS as usize],
             fields: [0; CHUNK_PACKETS as usize],
         }
@@ -400,7 +456,7 @@ impl Chunk {
 
     /// Makes room for larger payloads.
     fn widen(&mut self, stride: usize, is_blank: bool) {
-        let mut wider = Self { lens: self.lens, fields: self.fields, ..Self::new(stride, is_blank) };
+        let mut wider = Self { lens: self.lens, fields: self.fields, ..Self::new(stride, is_blank, None) };
         for (from, to) in self.bytes.chunks(self.stride.max(1)).zip(wider.bytes.chunks_mut(stride)) {
             to[..from.len()].copy_from_slice(from);
         }

@@ -3,6 +3,7 @@
 //!
 //! The whole header except the time stamp is written when the application writes the data.
 
+use bytes::Bytes;
 use delegate::delegate;
 use farhaul_cc::DataPacket;
 use farhaul_units::{MsgNo, SeqNo, SeqRange};
@@ -10,6 +11,12 @@ use farhaul_wire::udt4::{DataHeader, HEADER_LEN, MessageField, Position, SocketI
 
 use super::packet_store::Run;
 use super::sized_stores::SizedStores;
+
+/// Memory for datagrams that cannot be borrowed from the buffer, and what encloses each packet on its way there, if anything does.
+pub(crate) type Scratch<'a, 'e> = (&'a mut Vec<u8>, Option<Enclose<'e>>);
+
+/// Appends the packet with this header and payload in another form, such as protected.
+pub(crate) type Enclose<'e> = &'e mut dyn FnMut(&[u8; HEADER_LEN], &[u8], &mut Vec<u8>);
 
 /// Packets from the oldest unacknowledged to the newest written.
 #[derive(Debug)]
@@ -74,11 +81,15 @@ impl SendBuffer {
     /// [`PacketStore::write`](super::packet_store::PacketStore::write).
     pub(crate) fn write_stream(&mut self, data: &[u8], next_to_send: SeqNo) {
         let next_to_send = if self.would_cut(data) { self.end() } else { next_to_send };
-        let (destination, next) = (self.destination, &mut self.next_message);
-        self.store.write(data, next_to_send, |seq, head| {
-            let field = MessageField { position: Position::Only, in_order: false, message: take(next) };
-            DataHeader { seq, field, timestamp: Timestamp::ZERO, destination }.encode(head);
-        });
+        self.store.write(data, next_to_send, stream_header(self.destination, &mut self.next_message));
+    }
+
+    /// The same, but keeps the block itself. See [`PacketStore::write_block`](super::packet_store::PacketStore::write_block).
+    pub(crate) fn write_block(&mut self, block: Bytes, next_to_send: SeqNo) {
+        if self.whole_writes || self.store.is_blank() {
+            return self.write_stream(&block, next_to_send);
+        }
+        self.store.write_block(block, next_to_send, stream_header(self.destination, &mut self.next_message));
     }
 
     /// Whether the newest packet has no room for all of `data`, which must not be cut.
@@ -114,17 +125,28 @@ impl SendBuffer {
     }
 
     /// Adjacent packets from `seq` on, at most `max`, ending after one that is not full, each stamped with `now`.
-    /// `None` for a packet that is not held. Those of a blank buffer are appended to `scratch`.
+    /// `None` for a packet that is not held. Those of a blank buffer, those of blocks, and those that are enclosed are appended to the scratch
+    /// memory.
     pub(crate) fn run<'a>(
         &'a mut self,
         seq: SeqNo,
         max: u32,
         now: Timestamp,
-        scratch: &'a mut Vec<u8>,
+        (scratch, enclose): Scratch<'a, '_>,
     ) -> Option<Run<'a>> {
         let store = self.store.store_mut(seq);
-        if store.is_blank() {
-            return store.append_run((seq, max), scratch, |header| DataHeader::set_timestamp(header, now));
+        if let Some(enclose) = enclose {
+            return store.append_run((seq, max), scratch, |header, payload, out| {
+                DataHeader::set_timestamp(header, now);
+                enclose(header, payload, out);
+            });
+        }
+        if !store.is_stored(seq) {
+            return store.append_run((seq, max), scratch, |header, payload, out| {
+                DataHeader::set_timestamp(header, now);
+                out.extend_from_slice(header);
+                out.extend_from_slice(payload);
+            });
         }
         let run = store.run(seq, max)?;
         for packet in run.bytes.chunks_mut(run.segment_size) {
@@ -155,6 +177,14 @@ impl SendBuffer {
     }
 }
 
+/// Writes the headers of packets that are a message each, numbered from `next` on, which advances.
+fn stream_header(destination: SocketId, next: &mut MsgNo) -> impl FnMut(SeqNo, &mut [u8; HEADER_LEN]) {
+    move |seq, head| {
+        let field = MessageField { position: Position::Only, in_order: false, message: take(next) };
+        DataHeader { seq, field, timestamp: Timestamp::ZERO, destination }.encode(head);
+    }
+}
+
 /// The number of a new message. Advances `next`.
 fn take(next: &mut MsgNo) -> MsgNo {
     let number = *next;
@@ -168,6 +198,9 @@ mod tests {
 
     use super::*;
 
+    /// Packets of 100 bytes in a chunk.
+    const TRAIN: usize = 64;
+
     fn buffer(first: u32, payload_size: usize) -> SendBuffer {
         SendBuffer::new(SeqNo::new(first), payload_size, SocketId::new(7))
     }
@@ -178,7 +211,7 @@ mod tests {
         buffer.write_stream(&[1; 250], SeqNo::new(5));
         buffer.write_stream(&[2; 100], SeqNo::new(8));
         let mut scratch = Vec::new();
-        let run = buffer.run(SeqNo::new(5), 10, Timestamp::new(9), &mut scratch).unwrap();
+        let run = buffer.run(SeqNo::new(5), 10, Timestamp::new(9), (&mut scratch, None)).unwrap();
         assert_eq!((run.packets, run.segment_size, run.bytes.len()), (3, 116, 2 * 116 + 66));
         assert_eq!(DataHeader::timestamp_of(&run.bytes[116..]), Timestamp::new(9));
     }
@@ -201,12 +234,30 @@ mod tests {
     }
 
     #[test]
+    fn a_block_is_kept_but_for_what_shares_a_packet_with_other_data() {
+        let mut buffer = buffer(0, 100);
+        buffer.write_stream(&[1; 30], SeqNo::new(0));
+        // The first chunk stores payloads until it is full.
+        buffer.write_stream(&[1; 70 + 100 * (TRAIN - 1)], SeqNo::new(0));
+        let blocks = [2, 3].map(|byte| Bytes::from(vec![byte; 250]));
+        blocks.iter().for_each(|block| buffer.write_block(block.clone(), SeqNo::new(0)));
+        let payload = |packet: usize| buffer.payload(SeqNo::new((TRAIN + packet) as u32)).unwrap();
+        assert_eq!((0..5).map(|packet| payload(packet).len()).collect::<Vec<_>>(), [100; 5]);
+        assert_eq!(payload(2), [[2; 50], [3; 50]].concat());
+        let is_in = |packet: usize, block: &Bytes| block.as_ptr_range().contains(&payload(packet).as_ptr());
+        assert_eq!([0, 1, 2].map(|packet| is_in(packet, &blocks[0])), [true, true, false]);
+        assert_eq!([2, 3, 4].map(|packet| is_in(packet, &blocks[1])), [false, true, true]);
+        buffer.release(buffer.end());
+        assert!(blocks.iter().all(Bytes::is_unique), "acknowledged blocks are let go");
+    }
+
+    #[test]
     fn a_message_is_cut_into_first_middle_last() {
         let mut buffer = buffer(0, 100);
         let (range, message) = buffer.write_message(&[1; 250], true);
         assert_eq!((range.len(), message), (3, MsgNo::FIRST));
         let mut scratch = Vec::new();
-        let run = buffer.run(SeqNo::new(0), 3, Timestamp::ZERO, &mut scratch).unwrap();
+        let run = buffer.run(SeqNo::new(0), 3, Timestamp::ZERO, (&mut scratch, None)).unwrap();
         let fields: Vec<_> =
             run.bytes.chunks(116).map(|packet| DataHeader::decode(packet).unwrap().0.field.position).collect();
         assert_eq!(fields, [Position::First, Position::Middle, Position::Last]);
@@ -222,7 +273,7 @@ mod tests {
             buffer.write_stream(&[byte; 250], SeqNo::new(5));
             buffer.write_stream(&[byte; 20], SeqNo::new(5));
             let mut scratch = Vec::new();
-            let run = buffer.run(SeqNo::new(6), 10, Timestamp::new(9), &mut scratch).unwrap();
+            let run = buffer.run(SeqNo::new(6), 10, Timestamp::new(9), (&mut scratch, None)).unwrap();
             let sent = (run.packets, run.segment_size, run.bytes.to_vec());
             (
                 sent,
@@ -238,13 +289,17 @@ mod tests {
         #[test]
         fn holds_exactly_what_was_written_and_not_released(
             first in prop_oneof![Just(0x7FFF_FFF0u32), 0u32..0x7FFF_FFFF],
-            steps in proptest::collection::vec((1usize..5_000, 0u32..40), 1..40),
+            steps in proptest::collection::vec((1usize..9_000, 0u32..80, any::<bool>(), any::<bool>()), 1..40),
         ) {
             let mut buffer = SendBuffer::new(SeqNo::new(first), 97, SocketId::new(7));
             let (mut written, mut released) = (Vec::new(), 0usize);
-            for (i, (bytes, acked)) in steps.into_iter().enumerate() {
+            for (i, (bytes, acked, is_block, is_sent)) in steps.into_iter().enumerate() {
                 let data: Vec<u8> = (0..bytes).map(|b| (b * 31 + i) as u8).collect();
-                buffer.write_stream(&data, buffer.first());
+                let next_to_send = if is_sent { buffer.end() } else { buffer.first() };
+                match is_block {
+                    true => buffer.write_block(Bytes::copy_from_slice(&data), next_to_send),
+                    false => buffer.write_stream(&data, next_to_send),
+                }
                 written.extend_from_slice(&data);
                 let to = buffer.first().plus(acked.min(buffer.packets().saturating_sub(1)));
                 released += buffer.release(to) as usize;
@@ -253,9 +308,13 @@ mod tests {
                 while at != buffer.end() {
                     held.extend_from_slice(buffer.payload(at).unwrap());
                     let mut scratch = Vec::new();
-                    let run = buffer.run(at, 10, Timestamp::ZERO, &mut scratch).unwrap();
+                    let run = buffer.run(at, 10, Timestamp::ZERO, (&mut scratch, None)).unwrap();
                     let packet = DataHeader::decode(&run.bytes[..run.segment_size.min(run.bytes.len())]).unwrap().0;
                     prop_assert_eq!(packet.seq, at);
+                    let payloads: Vec<u8> = run.bytes.chunks(run.segment_size).flat_map(|one| &one[HEADER_LEN..]).copied().collect();
+                    let packets = run.packets;
+                    let stored = (0..packets).flat_map(|index| buffer.payload(at.plus(index)).unwrap().to_vec());
+                    prop_assert_eq!(payloads, stored.collect::<Vec<u8>>());
                     at = at.next();
                 }
                 prop_assert_eq!(&held[..], &written[released..]);

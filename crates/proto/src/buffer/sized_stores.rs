@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
 use delegate::delegate;
 use farhaul_units::{SeqNo, SeqRange};
 
@@ -36,6 +37,11 @@ impl<const HEADER: usize> SizedStores<HEADER> {
     /// Stores no payload, but sends as many zeros. It must be empty.
     pub(crate) fn leave_blank(&mut self) {
         self.current.leave_blank();
+    }
+
+    /// Whether no payload is stored.
+    pub(super) const fn is_blank(&self) -> bool {
+        self.current.is_blank()
     }
 
     /// Packets that are written from now on have this size.
@@ -74,6 +80,8 @@ impl<const HEADER: usize> SizedStores<HEADER> {
             pub(super) fn payload_size(&self) -> usize;
             /// Stores stream data. See [`PacketStore::write`].
             pub(super) fn write(&mut self, data: &[u8], next_to_send: SeqNo, header: impl FnMut(SeqNo, &mut [u8; HEADER]));
+            /// Stores a block of stream data. See [`PacketStore::write_block`].
+            pub(super) fn write_block(&mut self, block: Bytes, next_to_send: SeqNo, header: impl FnMut(SeqNo, &mut [u8; HEADER]));
             /// Stores one packet. See [`PacketStore::push`].
             pub(crate) fn push(&mut self, payload: &[u8], header: impl FnOnce(SeqNo, &mut [u8; HEADER]));
             /// See [`PacketStore::whole_trains`].

@@ -4,6 +4,7 @@
 use core::any::Any;
 use core::net::{IpAddr, SocketAddr};
 
+use bytes::Bytes;
 use farhaul_cc::Controller;
 use farhaul_units::{Instant, Network, Rate};
 
@@ -230,6 +231,10 @@ impl Streams for Endpoint {
         self.command(id, |connection| connection.write(now, data))?
     }
 
+    fn write_block(&mut self, now: Instant, id: ConnectionId, block: Bytes) -> Result<usize, StreamError> {
+        self.command(id, |connection| connection.write_block(now, block))?
+    }
+
     fn whole_trains(&self, id: ConnectionId, bytes: usize) -> usize {
         self.get(id).and_then(Connection::established).map_or(bytes, |connection| connection.whole_trains(bytes))
     }
@@ -240,6 +245,10 @@ impl Streams for Endpoint {
 
     fn read(&mut self, now: Instant, id: ConnectionId, out: &mut [u8]) -> Result<Read, StreamError> {
         self.command(id, |connection| connection.read(now, out))?
+    }
+
+    fn read_block(&mut self, now: Instant, id: ConnectionId, block: &mut Bytes) -> Result<Read, StreamError> {
+        self.command(id, |connection| connection.read_block(now, block))?
     }
 
     fn readable(&self, id: ConnectionId) -> usize {

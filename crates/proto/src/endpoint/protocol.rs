@@ -12,6 +12,7 @@ mod effect;
 use core::any::Any;
 use core::net::SocketAddr;
 
+use bytes::Bytes;
 use farhaul_cc::Controller;
 use farhaul_units::{Duration, Instant, Rate};
 
@@ -22,7 +23,7 @@ use crate::channel::ChannelEnd;
 use crate::config::Config;
 use crate::error::ConnectionLost;
 use crate::stats::Stats;
-use crate::transport::{AddressPair, MessageOptions, Protection, StreamError};
+use crate::transport::{AddressPair, COPIED_BLOCK, MessageOptions, Protection, StreamError};
 
 /// A protocol whose connections secure ones can carry: a carrier's stream is the control channel, and its unreliable
 /// datagrams are the protocol's.
@@ -145,6 +146,11 @@ pub trait Established: Any + Send {
     /// Takes `data` into the send buffer as far as there is room. Returns the number of bytes taken.
     fn write(&mut self, now: Instant, data: &[u8]) -> usize;
 
+    /// The same for a block, which may be kept in place of a copy.
+    fn write_block(&mut self, now: Instant, block: Bytes) -> usize {
+        self.write(now, &block)
+    }
+
     /// Bytes that [`write`](Self::write) takes now.
     fn room(&self) -> u64;
 
@@ -158,6 +164,14 @@ pub trait Established: Any + Send {
 
     /// Moves received bytes into `out`. Returns their number.
     fn read(&mut self, now: Instant, out: &mut [u8]) -> usize;
+
+    /// The same as a block of its own, empty if there is nothing. It is part of what has arrived, as much as costs no copy if possible.
+    fn read_block(&mut self, now: Instant) -> Bytes {
+        let mut block = vec![0; usize::try_from(self.readable()).unwrap_or(usize::MAX).min(COPIED_BLOCK)];
+        let read = self.read(now, &mut block);
+        block.truncate(read);
+        block.into()
+    }
 
     /// Bytes that [`read`](Self::read) returns now.
     fn readable(&self) -> u64;

@@ -13,6 +13,7 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{
     ConnectionName, DataForm, Epoch, HEADER_LEN, Header, NUMBERS, PacketNumber, TAG_LEN, inner,
 };
+use farhaul_wire::udt4;
 
 use super::protector::{Generations, Keys};
 use super::replay::Replay;
@@ -177,18 +178,13 @@ impl KeySchedule {
         header
     }
 
-    /// Bytes that packet protection adds to packets like this one.
-    pub(super) fn overhead(&self, packet: &[u8]) -> usize {
-        self.form.overhead_of(packet)
-    }
-
-    /// Appends a packet of UDT4, protected, to `out`.
-    pub(super) fn seal(&mut self, packet: &[u8], out: &mut Vec<u8>) {
-        let header = self.header(packet.len());
+    /// Appends a packet of UDT4 in two pieces, protected, to `out`. Returns the bytes that this adds to packets like it.
+    pub(super) fn seal(&mut self, head: &[u8; udt4::HEADER_LEN], payload: &[u8], out: &mut Vec<u8>) -> usize {
+        let header = self.header(head.len() + payload.len());
         let start = out.len();
-        if inner::enclose(&header, packet, self.form, out) {
-            self.encrypt(&header, &mut out[start..]);
-        }
+        inner::enclose(&header, (head, payload), self.form, out);
+        self.encrypt(&header, &mut out[start..]);
+        self.form.overhead_of(head)
     }
 
     /// Appends a datagram of another protocol, protected, to `out`.

@@ -2,6 +2,7 @@
 
 mod receive;
 
+use bytes::Bytes;
 use delegate::delegate;
 use farhaul_cc::Controller;
 use farhaul_units::{Duration, Instant, Rate};
@@ -12,6 +13,7 @@ use super::exchange::Exchange;
 use super::key_schedule::{KeySchedule, TRAIN, WornOut};
 use super::paths::Paths;
 use super::protector::Side;
+use crate::buffer::Enclose;
 use crate::endpoint::closing::CloseKind;
 use crate::endpoint::protocol::{Effect, Established, Output, Setup};
 use crate::error::{ConnectionLost, SecurityFault};
@@ -168,6 +170,8 @@ impl Established for Sealed {
             fn finish_batch(&mut self, setup: Setup<'_>) -> Effect;
             fn note_drops(&mut self, now: Instant, buffer: u64);
             fn write(&mut self, now: Instant, data: &[u8]) -> usize;
+            fn write_block(&mut self, now: Instant, block: Bytes) -> usize;
+            fn read_block(&mut self, now: Instant) -> Bytes;
             fn room(&self) -> u64;
             fn whole_trains(&self, bytes: usize) -> usize;
             fn has_room_again(&mut self) -> bool;
@@ -263,13 +267,10 @@ impl Established for Sealed {
     }
 
     fn emit<'a>(&'a mut self, now: Instant, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
-        let mut pieces = Vec::new();
-        let (stride, packets) = self.udt.emit(now, &mut pieces)?;
-        let overhead = self.key_schedule.overhead(packets);
-        for packet in packets.chunks(stride.max(1)) {
-            self.key_schedule.seal(packet, scratch);
-        }
-        Some((stride + overhead, scratch))
+        let mut overhead = 0;
+        let seal: Enclose<'_> = &mut |head, payload, out| overhead = self.key_schedule.seal(head, payload, out);
+        let segment_size = self.udt.emit_by(now, (scratch, Some(seal)))?.segment_size;
+        Some((segment_size + overhead, scratch))
     }
 
     fn deadline(&self, now: Instant) -> Option<Instant> {

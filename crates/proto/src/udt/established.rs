@@ -24,6 +24,7 @@ use super::congestion::Congestion;
 use super::half_close::HalfClose;
 use super::receiver::{Receiver, Sizes};
 use super::sender::{Sender, Transmission};
+use crate::buffer::{Run, Scratch};
 use crate::config::Mode;
 use crate::consts::{IP_UDP_HEADER, SYN_INTERVAL};
 use crate::endpoint::closing::{CloseKind, Closing};
@@ -450,6 +451,23 @@ impl UdtConnection {
         if self.sender.is_flushed() {
             self.liveness.progress.restart(now);
         }
+    }
+
+    /// The datagrams of the transmission that was planned, in `scratch` if they are enclosed.
+    pub(crate) fn emit_by<'a>(&'a mut self, now: Instant, scratch: Scratch<'a, '_>) -> Option<Run<'a>> {
+        let transmission = self.planned.take()?;
+        if self.sender.in_flight() == 0 {
+            self.liveness.expiry.watch(now, self.rtt.with_margin());
+        }
+        self.liveness.expiry.on_sent(now);
+        if self.congestion.controller.wants_packets() {
+            self.sent_packets.list(self.sender.packets_of(&transmission), transmission.is_again(), now);
+        }
+        let stamp = self.stamp(now);
+        let run = self.sender.emit(transmission, (now, stamp), self.rtt.with_margin(), scratch)?;
+        self.congestion.note_sent(now, run.packets);
+        self.sent_packets.keep(run.packets);
+        Some(run)
     }
 
     /// The application read `bytes`.

@@ -81,10 +81,9 @@ impl Receiver {
     /// For a peer whose first packet is `first`. The window grows up to `sizes.max_window` packets.
     pub(crate) fn new(first: SeqNo, mode: Mode, sizes: Sizes, tolerance: u32, now: Instant) -> Self {
         let window = INITIAL_WINDOW.min(sizes.max_window);
-        let mut buffer = RecvBuffer::new(first, sizes.storage, window);
-        if let Some(largest) = sizes.largest {
-            buffer.set_limit(largest);
-        }
+        // Full packets without a gap between them are read at once, and become blocks.
+        let mut buffer = RecvBuffer::new(first, sizes.full, window);
+        buffer.set_limit(sizes.largest.unwrap_or_default().max(sizes.storage));
         Self {
             mode,
             buffer,
@@ -251,7 +250,7 @@ impl Receiver {
     /// The largest window. Once packets are larger than at first, it is what the promised memory holds of those.
     fn max_window(&mut self) -> u32 {
         let Sizes { storage, max_window, memory, .. } = self.sizes;
-        if self.buffer.stride() == storage {
+        if self.buffer.stride() <= storage {
             return max_window;
         }
         let most = u32::try_from(memory / self.buffer.stride() as u64).unwrap_or(u32::MAX).max(2).min(max_window);

@@ -11,6 +11,7 @@ mod withheld;
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
 use farhaul_cc::{Control, DeliverySample};
 use farhaul_units::{Duration, Instant, PacketRate, Rng, SendPeriod, SeqNo, SeqRange};
 use farhaul_wire::udt4::{DropRequest, SocketId};
@@ -204,6 +205,13 @@ impl Sender {
     pub(crate) fn write(&mut self, data: &[u8]) -> usize {
         let taken = data.len().min(usize::try_from(self.room()).unwrap_or(usize::MAX));
         self.buffer.write_stream(&data[..taken], self.next);
+        taken
+    }
+
+    pub(crate) fn write_block(&mut self, mut block: Bytes) -> usize {
+        block.truncate(usize::try_from(self.room()).unwrap_or(usize::MAX));
+        let taken = block.len();
+        self.buffer.write_block(block, self.next);
         taken
     }
 

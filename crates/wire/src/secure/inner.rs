@@ -148,16 +148,14 @@ pub fn is_message(body: &[u8]) -> bool {
     body.first() == Some(&KIND)
 }
 
-/// Writes the protected packet of a UDT4 packet into `out`, ready for sealing: header, what travels inside, and room for the tag.
-/// Returns false, and writes nothing, if it is too short for a packet of UDT4.
+/// Writes the protected packet of a UDT4 packet, given as its header and payload, into `out`, ready for sealing: header, what travels inside,
+/// and room for the tag.
 #[inline]
-pub fn enclose(header: &Header, packet: &[u8], form: DataForm, out: &mut Vec<u8>) -> bool {
-    let Some((head, body)) = packet.split_first_chunk::<{ udt4::HEADER_LEN }>() else { return false };
+pub fn enclose(header: &Header, (head, payload): (&[u8; udt4::HEADER_LEN], &[u8]), form: DataForm, out: &mut Vec<u8>) {
     out.extend_from_slice(&header.bytes());
-    out.extend_from_slice(&head[..form.kept(packet)]);
-    out.extend_from_slice(body);
+    out.extend_from_slice(&head[..form.kept(head)]);
+    out.extend_from_slice(payload);
     out.extend_from_slice(&[0; TAG_LEN]);
-    true
 }
 
 /// Turns a UDT4 packet into a protected packet, as [`enclose`] does, in place. A packet that is too short for one is cut to nothing.

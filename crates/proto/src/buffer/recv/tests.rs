@@ -115,26 +115,81 @@ proptest! {
     fn the_reader_gets_the_bytes_of_the_sender(
         order in Just((0u32..200).collect::<Vec<_>>()).prop_shuffle(),
         first in prop_oneof![Just(0x7FFF_FFC0u32), 0u32..0x7FFF_FFFF],
-        reads in proptest::collection::vec(1usize..300, 20),
+        reads in proptest::collection::vec(proptest::option::of(1usize..300), 20),
+        (short, reach) in (1u32..70, 1u32..200),
     ) {
         let first = SeqNo::new(first);
-        let packet = |i: u32| vec![i as u8; 1 + (i as usize * 7) % SIZE];
+        // Some are short, and most come as late as this.
+        let packet = |i: u32| vec![i as u8; if i.is_multiple_of(short) { 1 + (i as usize * 7) % SIZE } else { SIZE }];
+        let mut order: Vec<u32> = order;
+        order.chunks_mut(reach as usize).for_each(<[u32]>::sort_unstable);
+        let mut blocks = Vec::new();
         let mut buffer = RecvBuffer::new(first, SIZE, 200);
         let (mut got, mut reads) = (Vec::new(), reads.into_iter().cycle());
         for i in &order {
             prop_assert_eq!(buffer.insert(first.plus(*i), stream(), &packet(*i)), Insert::New);
             prop_assert_eq!(buffer.insert(first.plus(*i), stream(), &packet(*i)), Insert::Duplicate);
-            let mut out = vec![0; reads.next().unwrap()];
-            let n = buffer.read(&mut out);
-            got.extend_from_slice(&out[..n]);
+            match reads.next().unwrap() {
+                Some(bytes) => {
+                    let mut out = vec![0; bytes];
+                    let n = buffer.read(&mut out);
+                    got.extend_from_slice(&out[..n]);
+                }
+                None => {
+                    let block = buffer.read_block();
+                    got.extend_from_slice(&block);
+                    // A reader may keep some of them.
+                    blocks.extend((i % 3 == 0).then_some((got.len() - block.len(), block)));
+                }
+            }
         }
         let mut rest = vec![0; 20_000];
         let n = buffer.read(&mut rest);
         got.extend_from_slice(&rest[..n]);
         let sent: Vec<u8> = (0..200).flat_map(packet).collect();
-        prop_assert_eq!(got, sent);
+        prop_assert_eq!(&got, &sent);
         prop_assert_eq!(buffer.available(), 0);
+        prop_assert!(blocks.iter().all(|(at, block)| &sent[*at..at + block.len()] == block), "nobody writes into them");
     }
+}
+
+#[test]
+fn a_complete_chunk_becomes_a_block_whose_memory_comes_back() {
+    let mut buffer = RecvBuffer::new(SeqNo::new(0), SIZE, 1_000);
+    let mut next = 0;
+    let mut arrive = |buffer: &mut RecvBuffer, packets: u32| {
+        for seq in next..next + packets {
+            assert_eq!(buffer.insert(SeqNo::new(seq), stream(), &[seq as u8; SIZE]), Insert::New);
+        }
+        next += packets;
+    };
+    arrive(&mut buffer, CHUNK_PACKETS + 1);
+    let first = buffer.read_block();
+    assert_eq!((first.len(), buffer.available()), (SIZE * CHUNK_PACKETS as usize, SIZE as u64));
+    let memory = first.as_ptr();
+    drop(first);
+    assert_eq!(buffer.read_block().len(), SIZE, "a copy: its chunk has room");
+    arrive(&mut buffer, CHUNK_PACKETS);
+    let rest = buffer.read_block();
+    assert_eq!(rest.len(), SIZE * (CHUNK_PACKETS as usize - 1));
+    assert_eq!(buffer.read_block().len(), SIZE);
+    arrive(&mut buffer, CHUNK_PACKETS - 1);
+    assert!(memory == buffer.read_block().as_ptr().wrapping_sub(SIZE), "the first memory again");
+    assert!(buffer.read_block().is_empty());
+}
+
+#[test]
+fn a_reader_that_keeps_all_blocks_leaves_the_buffer_a_bounded_record() {
+    let mut buffer = RecvBuffer::new(SeqNo::new(0), SIZE, 100);
+    let mut kept = Vec::new();
+    for seq in 0..100 * CHUNK_PACKETS {
+        buffer.insert(SeqNo::new(seq), stream(), &[7; SIZE]);
+        if (seq + 1) % CHUNK_PACKETS == 0 {
+            kept.push(buffer.read_block());
+        }
+    }
+    assert!(kept.iter().all(|block| block.len() == SIZE * CHUNK_PACKETS as usize));
+    assert_eq!(buffer.lent.len(), MOST_LENT);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Commands of the application: write, read, finish, close, abort, messages.
 
+use bytes::Bytes;
 use farhaul_units::Instant;
 
 use super::{Connection, Phase};
@@ -12,9 +13,21 @@ use crate::transport::{Message, MessageOptions, Read, Readiness, StreamError};
 
 impl Connection {
     pub(in crate::endpoint) fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, StreamError> {
+        self.write_with(data.len(), |established| established.write(now, data))
+    }
+
+    pub(in crate::endpoint) fn write_block(&mut self, now: Instant, block: Bytes) -> Result<usize, StreamError> {
+        self.write_with(block.len(), |established| established.write_block(now, block))
+    }
+
+    fn write_with(
+        &mut self,
+        bytes: usize,
+        write: impl FnOnce(&mut dyn Established) -> usize,
+    ) -> Result<usize, StreamError> {
         let (state, established) = self.parts_to_write(Mode::Stream)?;
-        let taken = established.write(now, data);
-        if taken < data.len() {
+        let taken = write(established);
+        if taken < bytes {
             state.wait_for_room();
         }
         Ok(taken)
@@ -46,9 +59,23 @@ impl Connection {
     }
 
     pub(in crate::endpoint) fn read(&mut self, now: Instant, out: &mut [u8]) -> Result<Read, StreamError> {
+        match self.read_with(|established| established.read(now, out))? {
+            Read::Pending | Read::End if out.is_empty() => Ok(Read::Data(0)),
+            read => Ok(read),
+        }
+    }
+
+    pub(in crate::endpoint) fn read_block(&mut self, now: Instant, block: &mut Bytes) -> Result<Read, StreamError> {
+        self.read_with(|established| {
+            *block = established.read_block(now);
+            block.len()
+        })
+    }
+
+    fn read_with(&mut self, read: impl FnOnce(&mut dyn Established) -> usize) -> Result<Read, StreamError> {
         let (state, mut established) = self.parts_to_read(Mode::Stream)?;
-        let read = established.as_mut().map_or(0, |established| established.read(now, out));
-        if read > 0 || out.is_empty() {
+        let read = established.as_deref_mut().map_or(0, read);
+        if read > 0 {
             return Ok(Read::Data(read));
         }
         if established.is_some_and(|established| established.is_read_to_end()) {

@@ -1,5 +1,6 @@
 //! The connection as the endpoint sees it: the trait `Established`, which every call goes through.
 
+use bytes::Bytes;
 use delegate::delegate;
 use farhaul_cc::Controller;
 use farhaul_units::{Duration, Instant, Rate};
@@ -137,18 +138,7 @@ impl protocol::Established for UdtConnection {
     }
 
     fn emit<'a>(&'a mut self, now: Instant, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
-        let transmission = self.planned.take()?;
-        if self.sender.in_flight() == 0 {
-            self.liveness.expiry.watch(now, self.rtt.with_margin());
-        }
-        self.liveness.expiry.on_sent(now);
-        if self.congestion.controller.wants_packets() {
-            self.sent_packets.list(self.sender.packets_of(&transmission), transmission.is_again(), now);
-        }
-        let stamp = self.stamp(now);
-        let run = self.sender.emit(transmission, (now, stamp), self.rtt.with_margin(), scratch)?;
-        self.congestion.note_sent(now, run.packets);
-        self.sent_packets.keep(run.packets);
+        let run = self.emit_by(now, (scratch, None))?;
         Some((run.segment_size, run.bytes))
     }
 
@@ -187,6 +177,13 @@ impl protocol::Established for UdtConnection {
         taken
     }
 
+    fn write_block(&mut self, now: Instant, block: Bytes) -> usize {
+        self.begin_work(now);
+        let taken = self.sender.write_block(block);
+        self.counts.bytes_written += taken as u64;
+        taken
+    }
+
     delegate! {
         to self.sender.buffer() {
             fn whole_trains(&self, bytes: usize) -> usize;
@@ -210,6 +207,14 @@ impl protocol::Established for UdtConnection {
             self.note_read(read);
         }
         read
+    }
+
+    fn read_block(&mut self, _now: Instant) -> Bytes {
+        let block = self.receiver.buffer.read_block();
+        if !block.is_empty() {
+            self.note_read(block.len());
+        }
+        block
     }
 
     fn can_read(&mut self) -> bool {

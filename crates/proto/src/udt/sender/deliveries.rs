@@ -386,7 +386,8 @@ mod tests {
         let stamp = farhaul_wire::udt4::Timestamp::ZERO;
         let round_trip = Duration::from_millis(10);
         let transmission = sender.plan(Instant::ZERO, stamp, round_trip).unwrap();
-        let sent = sender.emit(transmission, (Instant::ZERO, stamp), round_trip, &mut Vec::new()).unwrap().packets;
+        let sent =
+            sender.emit(transmission, (Instant::ZERO, stamp), round_trip, (&mut Vec::new(), None)).unwrap().packets;
         assert_eq!((sent, sender.outstanding()), (10, 10));
         sender
     }

@@ -6,7 +6,7 @@ use farhaul_wire::udt4::Timestamp;
 
 use super::withheld::Situation;
 use super::{Sender, Transmission};
-use crate::buffer::Run;
+use crate::buffer::{Run, Scratch};
 use crate::endpoint::limit::Limit;
 use crate::estimate::PROBE_INTERVAL;
 
@@ -40,7 +40,7 @@ impl Sender {
         transmission: Transmission,
         (now, stamp): (Instant, Timestamp),
         round_trip: Duration,
-        scratch: &'a mut Vec<u8>,
+        scratch: Scratch<'a, '_>,
     ) -> Option<Run<'a>> {
         let Transmission { seq, again, .. } = transmission;
         let time = self.time_to_next_look(round_trip);

@@ -368,7 +368,7 @@ mod tests {
                 }
             };
             let Some((seq, packets)) = found else { break };
-            buffer.run(seq, packets, stamp(millis), &mut Vec::new());
+            buffer.run(seq, packets, stamp(millis), (&mut Vec::new(), None));
             repairs.served(seq, packets);
             left.push(seq.value());
         }

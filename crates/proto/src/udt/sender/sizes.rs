@@ -4,7 +4,7 @@ use farhaul_units::{Instant, SeqNo};
 use farhaul_wire::udt4::{Control, DataHeader, FRAGMENT_HEAD, Fragment, HEADER_LEN, Path, Timestamp};
 
 use super::{Sender, Transmission};
-use crate::buffer::{Run, SendBuffer};
+use crate::buffer::{Run, Scratch, SendBuffer};
 use crate::consts::IP_UDP_HEADER;
 
 /// Bytes of a packet beside its payload.
@@ -43,7 +43,7 @@ impl PacketSizes {
         buffer: &'a mut SendBuffer,
         &Transmission { seq, packets, .. }: &Transmission,
         stamp: Timestamp,
-        scratch: &'a mut Vec<u8>,
+        scratch: Scratch<'a, '_>,
     ) -> Option<Run<'a>> {
         let Some(most) = self.most else { return buffer.run(seq, packets, stamp, scratch) };
         let full = buffer.payload_size_at(seq);
@@ -54,7 +54,7 @@ impl PacketSizes {
             return Some(run);
         }
         let mut whole = Vec::new();
-        let run = buffer.run(seq, 1, stamp, &mut whole)?;
+        let run = buffer.run(seq, 1, stamp, (&mut whole, None))?;
         self.surplus += self.scale(full) - 1.0;
         let room = (most + HEADER_LEN).checked_sub(FRAGMENT_HEAD + self.control_surplus).filter(|room| *room > 0)?;
         cut(&run, room, scratch)
@@ -62,13 +62,19 @@ impl PacketSizes {
 }
 
 /// Cuts the one packet of a run into fragments of `room` bytes.
-fn cut<'a>(packet: &Run<'_>, room: usize, scratch: &'a mut Vec<u8>) -> Option<Run<'a>> {
+fn cut<'a>(packet: &Run<'_>, room: usize, (scratch, mut enclose): Scratch<'a, '_>) -> Option<Run<'a>> {
     let (DataHeader { seq, field, timestamp, destination }, payload) = DataHeader::decode(packet.bytes).ok()?;
     let count = u8::try_from(payload.len().div_ceil(room)).ok()?;
     let total = u16::try_from(payload.len()).ok()?;
     for (index, bytes) in (0..).zip(payload.chunks(room)) {
         let fragment = Fragment { seq, field, total, index, count, bytes };
+        let begin = scratch.len();
         Control::Path(Path::Fragment(fragment)).encode(timestamp, destination, scratch);
+        if let Some(enclose) = &mut enclose {
+            let fragment = scratch.split_off(begin);
+            let (header, body) = fragment.split_first_chunk()?;
+            enclose(header, body, scratch);
+        }
     }
     Some(Run { bytes: scratch, segment_size: FRAGMENT_HEAD + room, packets: 1 })
 }
@@ -144,7 +150,7 @@ mod tests {
         let (now, stamp, mut datagrams) = (Instant::ZERO, Timestamp::ZERO, Vec::new());
         while let Some(transmission) = sender.plan(now, stamp, ROUND_TRIP) {
             let mut scratch = Vec::new();
-            let run = sender.emit(transmission, (now, stamp), ROUND_TRIP, &mut scratch).unwrap();
+            let run = sender.emit(transmission, (now, stamp), ROUND_TRIP, (&mut scratch, None)).unwrap();
             datagrams.extend(run.bytes.chunks(run.segment_size).map(<[u8]>::to_vec));
         }
         datagrams

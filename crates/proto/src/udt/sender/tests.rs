@@ -17,7 +17,7 @@ fn with_short_lived_messages() -> Sender {
         assert!(sender.write_message(&[7; 2 * PAYLOAD], false, Some(at(5))));
     }
     let transmission = sender.plan(at(1), STAMP, ROUND_TRIP).unwrap();
-    assert_eq!(sender.emit(transmission, (at(1), STAMP), ROUND_TRIP, &mut Vec::new()).unwrap().packets, 2);
+    assert_eq!(sender.emit(transmission, (at(1), STAMP), ROUND_TRIP, (&mut Vec::new(), None)).unwrap().packets, 2);
     // The window opens for the others after they have expired.
     sender.on_confirmed(SeqNo::new(100), 100, at(1));
     sender
@@ -26,7 +26,7 @@ fn with_short_lived_messages() -> Sender {
 /// The first packets of the messages that the receiver is told to skip.
 fn skipped(sender: &mut Sender, now: Instant) -> Vec<u32> {
     while let Some(transmission) = sender.plan(now, STAMP, ROUND_TRIP) {
-        sender.emit(transmission, (now, STAMP), ROUND_TRIP, &mut Vec::new()).unwrap();
+        sender.emit(transmission, (now, STAMP), ROUND_TRIP, (&mut Vec::new(), None)).unwrap();
     }
     std::iter::from_fn(|| sender.poll_drop()).map(|request| request.range.first.value()).collect()
 }
@@ -65,7 +65,7 @@ fn a_frozen_sender_neither_retransmits_nor_sends_until_the_freeze_ends() {
     let mut control = Control { cwnd: Some(4.0), ..Control::initial() };
     sender.apply(&control, control.send_period, None, ROUND_TRIP);
     let transmission = sender.plan(at(1), STAMP, ROUND_TRIP).unwrap();
-    assert_eq!(sender.emit(transmission, (at(1), STAMP), ROUND_TRIP, &mut Vec::new()).unwrap().packets, 4);
+    assert_eq!(sender.emit(transmission, (at(1), STAMP), ROUND_TRIP, (&mut Vec::new(), None)).unwrap().packets, 4);
     let lost = SeqRange::new(SeqNo::new(101), SeqNo::new(101));
     assert_eq!(sender.on_loss(lost, Timestamp::new(11_000), ROUND_TRIP), Some(1));
     control.cwnd = Some(10.0);

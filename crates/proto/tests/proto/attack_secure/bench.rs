@@ -115,7 +115,9 @@ pub(crate) fn attacked(forge: Forger) -> (Duration, Stats) {
         for (host, packet) in forge(&known) {
             let header = Header { epoch: Epoch(3), number: known.number + 1 + round, to: known.ids[host] };
             let mut protected = Vec::new();
-            inner::enclose(&header, &packet, DataForm::Stream, &mut protected);
+            if let Some(pieces) = packet.split_first_chunk() {
+                inner::enclose(&header, pieces, DataForm::Stream, &mut protected);
+            }
             for (from, bytes) in [(address(1 - host), &packet), (address(1 - host), &protected), (stranger, &protected)]
             {
                 run.inject(host, from, bytes);
@@ -194,7 +196,8 @@ impl Liar {
         }
         let (mut packet, mut sealed) = (packet_of_udt4(&header, &mut copy), Vec::new());
         change(&mut packet);
-        inner::enclose(&header, &packet, DataForm::Stream, &mut sealed);
+        let Some(pieces) = packet.split_first_chunk() else { return };
+        inner::enclose(&header, pieces, DataForm::Stream, &mut sealed);
         let end = sealed.len() - TAG_LEN;
         let (head, body) = sealed.split_at_mut(HEADER_LEN);
         let tag = self.keys.local.seal(header.number, head, &mut body[..end - HEADER_LEN]);
