@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use delegate::delegate;
-use farhaul::{ConnectionLost, Error, Rate, Stats, Stream};
+use farhaul::{Bytes, ConnectionLost, Error, Rate, Stats, Stream};
 
 use crate::mux::MuxStream;
 
@@ -17,6 +17,21 @@ pub enum First {
     Ssh(MuxStream, Option<SocketAddr>),
 }
 
+/// Bytes of a block that is a copy.
+const COPIED_BLOCK: usize = 64 << 10;
+
+/// Appends a block that `recv` fills.
+pub(crate) fn recv_copied(
+    blocks: &mut Vec<Bytes>,
+    recv: impl FnOnce(&mut [u8]) -> Result<usize, Error>,
+) -> Result<usize, Error> {
+    let mut block = vec![0; COPIED_BLOCK];
+    let len = recv(&mut block)?;
+    block.truncate(len);
+    blocks.push(block.into());
+    Ok(len)
+}
+
 impl From<Stream> for First {
     fn from(stream: Stream) -> Self {
         Self::Connection(stream)
@@ -24,6 +39,22 @@ impl From<Stream> for First {
 }
 
 impl First {
+    /// Takes as much of a block as fits, as [`Stream::send_block`].
+    pub(crate) fn send_block(&self, block: Bytes) -> Result<usize, Error> {
+        match self {
+            Self::Connection(stream) => stream.send_block(block),
+            Self::Ssh(stream, _) => stream.send(&block),
+        }
+    }
+
+    /// Appends received blocks to `blocks`, as [`Stream::recv_blocks`].
+    pub(crate) fn recv_blocks(&self, blocks: &mut Vec<Bytes>) -> Result<usize, Error> {
+        match self {
+            Self::Connection(stream) => stream.recv_blocks(blocks),
+            Self::Ssh(stream, _) => recv_copied(blocks, |out| stream.recv(out)),
+        }
+    }
+
     delegate! {
         to match self { Self::Connection(stream) => stream, Self::Ssh(stream, _) => stream } {
             /// Takes as much of `data` as fits, as [`Stream::send`].

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use farhaul::{ConnectionLost, Error, Rate, Stats, Stream};
+use farhaul::{Bytes, ConnectionLost, Error, Rate, Stats, Stream};
 
 use crate::first::First;
 use crate::flow::{last_stats, lock};
@@ -92,6 +92,15 @@ impl BondedStream {
         if shared.is_open { shared.send(data) } else { shared.first.send(data) }
     }
 
+    /// Takes as much of a block as fits, as [`Stream::send_block`]. Several flows copy it.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub fn send_block(&self, block: Bytes) -> Result<usize, Error> {
+        let shared = self.shared();
+        if shared.is_open { shared.send_block(block) } else { shared.first.send_block(block) }
+    }
+
     /// Takes all of `data`, as [`Stream::send_all`].
     ///
     /// # Errors
@@ -119,6 +128,15 @@ impl BondedStream {
     pub fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
         let shared = self.shared();
         if shared.is_open { shared.recv(out) } else { shared.first.recv(out) }
+    }
+
+    /// Appends received blocks to `blocks`, as [`Stream::recv_blocks`].
+    ///
+    /// # Errors
+    /// As for [`recv`](Self::recv).
+    pub fn recv_blocks(&self, blocks: &mut Vec<Bytes>) -> Result<usize, Error> {
+        let shared = self.shared();
+        if shared.is_open { shared.recv_blocks(blocks) } else { shared.first.recv_blocks(blocks) }
     }
 
     /// Sets the longest wait of a receiving call, as [`farhaul::Connection::set_read_timeout`].

@@ -108,6 +108,7 @@ pub mod units {
 }
 
 pub use builder::{Builder, UDP_RECV_BUFFER};
+pub use bytes::Bytes;
 pub use canceller::Canceller;
 pub use code::{Code, Owner};
 pub use connection::Connection;
