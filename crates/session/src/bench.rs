@@ -13,6 +13,7 @@ mod filler;
 #[cfg(test)]
 mod tests;
 
+use bytes::Bytes;
 use farhaul_units::{Duration, Instant};
 
 use crate::course::Course;
@@ -158,6 +159,11 @@ impl Bench {
     /// Bytes to write, at most 1 MiB at a time. They are borrowed from memory that is filled once.
     pub fn poll_write(&mut self, now: Instant) -> &[u8] {
         self.state.poll_write(now)
+    }
+
+    /// The bytes of the last [`poll_write`](Self::poll_write) as a block to keep; `None` if they are in no block.
+    pub fn pending_block(&self) -> Option<Bytes> {
+        self.state.filler.as_ref().filter(|filler| filler.is_under_way()).map(Filler::pending_block)
     }
 
     /// The transport took the first `count` pending bytes.

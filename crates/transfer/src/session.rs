@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use farhaul::Error as ConnectionError;
+use farhaul::{Bytes, Error as ConnectionError};
 use farhaul_bond::BondedStream;
 use farhaul_session::{Abort, AbortCode, SessionError};
 use farhaul_udp::Clock;
@@ -24,8 +24,8 @@ use crate::error::Trouble;
 pub use wait_times::{WaitTimes, Waits};
 use watch::RoundTrips;
 
-/// Bytes per read of a stream: as many as the library moves at once.
-const BLOCK: usize = 256 << 10;
+/// Pending bytes from which on the transport keeps them in place of a copy: a train.
+const SHARED: usize = 64 << 10;
 /// Time between looks at a peer whose first answer is overdue: much less than any interval of keep-alives.
 const LIVENESS_CHECK: Duration = Duration::from_millis(100);
 /// Received blocks that may wait for a busy writer. Answers are small and few.
@@ -45,6 +45,10 @@ pub trait Session {
     fn sends(&self) -> bool;
     /// The next bytes for the peer. Empty if there are none now.
     fn poll_write(&mut self) -> &[u8];
+    /// The bytes of the last `poll_write`, and perhaps more, as a block to keep; `None` if they must be copied.
+    fn pending_block(&mut self) -> Option<Bytes> {
+        None
+    }
     /// So many of them were written.
     fn handle_written(&mut self, count: usize);
     /// Takes received bytes. Returns how many it took: the rest comes again once it has nothing to write.
@@ -144,7 +148,7 @@ fn receive(connection: &SessionConnection<'_>, session: &mut impl Session) -> Re
 }
 
 fn read_and_answer(connection: &SessionConnection<'_>, session: &mut impl Session) -> Result<(), Trouble> {
-    let (mut block, mut first) = (vec![0; BLOCK], true);
+    let (mut blocks, mut first) = (Vec::new(), true);
     // Answer the opening first, since taking input may wait for the disk.
     write_pending(connection.stream, session)?;
     feed(session, connection.early, connection.stream)?;
@@ -156,28 +160,34 @@ fn read_and_answer(connection: &SessionConnection<'_>, session: &mut impl Sessio
         let received = match first {
             true if !session.awaits_disk() => {
                 first = false;
-                first_answer(connection.stream, &mut block)?
+                let mut block = vec![0; ANSWER_BLOCK];
+                let len = first_answer(connection.stream, &mut block)?;
+                block.truncate(len);
+                blocks.push(block.into());
+                len
             }
-            _ if session.awaits_disk() => match receive_briefly(connection.stream, &mut block)? {
+            _ if session.awaits_disk() => match receive_briefly(connection.stream, &mut blocks)? {
                 Some(len) => len,
                 None => {
                     session.handle_disk()?;
                     continue;
                 }
             },
-            _ => connection.stream.recv(&mut block)?,
+            _ => connection.stream.recv_blocks(&mut blocks)?,
         };
-        match received {
-            0 => return Ok(session.handle_end()?),
-            len => feed(session, &block[..len], connection.stream)?,
+        if received == 0 {
+            return Ok(session.handle_end()?);
+        }
+        for block in blocks.drain(..) {
+            feed(session, &block, connection.stream)?;
         }
     }
 }
 
 /// Receives, unless nothing comes for a moment.
-fn receive_briefly(stream: &BondedStream, block: &mut [u8]) -> Result<Option<usize>, ConnectionError> {
+fn receive_briefly(stream: &BondedStream, blocks: &mut Vec<Bytes>) -> Result<Option<usize>, ConnectionError> {
     stream.set_read_timeout(Some(PAUSE));
-    let received = stream.recv(block);
+    let received = stream.recv_blocks(blocks);
     stream.set_read_timeout(None);
     match received {
         Err(ConnectionError::TimedOut(_)) if stream.stats().is_ok() => Ok(None),
@@ -292,10 +302,10 @@ fn write_and_listen(
             take(session, answer)?;
         }
         session.handle_events();
-        let pending = session.poll_write();
+        let pending = session.poll_write().len();
         let began = clock.now();
-        if !pending.is_empty() {
-            match stream.send(pending) {
+        if pending > 0 {
+            match send_pending(stream, session, pending) {
                 Ok(len) => session.handle_written(len),
                 Err(error) => return Err(last_words(session, inbox, error)),
             }
@@ -314,6 +324,15 @@ fn write_and_listen(
             wait_times.add_peer(clock.now() - began);
             take(session, answer.unwrap_or_else(|_| Ok(Vec::new())))?;
         }
+    }
+}
+
+/// Sends as much of the `pending` bytes as fits, as a block if they are worth it. Returns the number of bytes.
+fn send_pending(stream: &BondedStream, session: &mut impl Session, pending: usize) -> Result<usize, ConnectionError> {
+    let block = if pending < SHARED { None } else { session.pending_block() };
+    match block {
+        Some(block) => stream.send_block(block.slice(..pending)),
+        None => stream.send(session.poll_write()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The filler bytes of a measurement.
 
+use bytes::Bytes;
 use farhaul_units::{Duration, Rng};
 
 use crate::frame_kind::{FrameKind, MAX_DATA};
@@ -17,11 +18,12 @@ const FILL_SEED: u64 = 0x6661_7268_6175_6c21;
 
 /// One DATA frame that is sent repeatedly.
 pub(super) struct Filler {
-    frame: Box<[u8]>,
+    /// The longest frame.
+    longest: Bytes,
+    /// The frame under way, and how much of it is written.
+    frame: Bytes,
+    written: usize,
     stop: Stop,
-    /// The part of the frame that is not written yet.
-    start: usize,
-    end: usize,
 }
 
 impl Filler {
@@ -30,12 +32,13 @@ impl Filler {
             Stop::After(_) => BODY,
             Stop::Bytes(bytes) => usize::try_from(bytes).unwrap_or(BODY).min(BODY),
         };
-        let mut frame = vec![0; HEADER_LEN + longest].into_boxed_slice();
+        let mut frame = vec![0; HEADER_LEN + longest];
+        frame[..HEADER_LEN].copy_from_slice(&header(FrameKind::Data, longest));
         let mut rng = Rng::new(FILL_SEED);
         for word in frame[HEADER_LEN..].chunks_mut(8) {
             word.copy_from_slice(&rng.next_u64().to_be_bytes()[..word.len()]);
         }
-        Self { frame, stop, start: 0, end: 0 }
+        Self { longest: frame.into(), frame: Bytes::new(), written: 0, stop }
     }
 
     /// The rest of the time after `spent`; `None` if it has passed, or if bytes end the measurement.
@@ -57,30 +60,39 @@ impl Filler {
         if body == 0 {
             return false;
         }
-        self.frame[..HEADER_LEN].copy_from_slice(&header(FrameKind::Data, body));
-        (self.start, self.end) = (0, HEADER_LEN + body);
+        let fill = &self.longest[HEADER_LEN..];
+        self.frame = match body == fill.len() {
+            true => self.longest.clone(),
+            false => [&header(FrameKind::Data, body), &fill[..body]].concat().into(),
+        };
+        self.written = 0;
         true
     }
 
-    pub(super) const fn is_under_way(&self) -> bool {
-        self.start < self.end
+    pub(super) fn is_under_way(&self) -> bool {
+        self.written < self.frame.len()
     }
 
     pub(super) fn pending(&self) -> &[u8] {
-        &self.frame[self.start..self.end]
+        &self.frame[self.written..]
+    }
+
+    /// The same as a block.
+    pub(super) fn pending_block(&self) -> Bytes {
+        self.frame.slice(self.written..)
     }
 
     /// Returns the payload bytes among the written ones.
     pub(super) fn handle_written(&mut self, count: usize) -> u64 {
-        assert!(count <= self.end - self.start, "the driver wrote more than was pending");
-        let before = self.start.max(HEADER_LEN);
-        self.start += count;
-        (self.start.max(HEADER_LEN) - before) as u64
+        assert!(count <= self.frame.len() - self.written, "the driver wrote more than was pending");
+        let before = self.written.max(HEADER_LEN);
+        self.written += count;
+        (self.written.max(HEADER_LEN) - before) as u64
     }
 }
 
 impl std::fmt::Debug for Filler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Filler({:?}, {} pending)", self.stop, self.end - self.start)
+        write!(f, "Filler({:?}, {} pending)", self.stop, self.frame.len() - self.written)
     }
 }

@@ -80,7 +80,7 @@ fn a_processor_that_has_too_much_to_do_is_the_limit() {
     thread::scope(|scope| {
         scope.spawn(|| {
             let (stream, _) = listener.accept().unwrap();
-            let mut block = vec![0; BLOCK];
+            let mut block = vec![0; ANSWER_BLOCK];
             while stream.recv(&mut block).is_ok_and(|len| len > 0) {}
         });
         let stream = Endpoint::builder().plain().bind("127.0.0.1:0".parse().unwrap()).unwrap().connect(to).unwrap();

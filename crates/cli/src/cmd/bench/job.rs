@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use farhaul::Stream;
+use farhaul::{Bytes, Stream};
 use farhaul_session::{Abort, AbortCode, Bench, BenchEvent, Figures, SessionError};
 use farhaul_transfer::internal::keys::{Exhausted, Permit};
 use farhaul_transfer::internal::limit::Caps;
@@ -119,6 +119,10 @@ impl Session for BenchJob<'_> {
         }
         let pending = self.session.poll_write(now);
         &pending[..pending.len().min(self.permit.portion())]
+    }
+
+    fn pending_block(&mut self) -> Option<Bytes> {
+        self.session.pending_block()
     }
 
     fn is_paused(&self) -> bool {

@@ -1,5 +1,9 @@
 //! The pending bytes of a file sender, read from files directly behind the headers of their frames.
 
+use std::collections::VecDeque;
+
+use bytes::{Buf, Bytes, BytesMut};
+
 use super::BLOCK;
 use crate::framing::HEADER_LEN;
 
@@ -7,9 +11,17 @@ use crate::framing::HEADER_LEN;
 /// this, more are added.
 pub(super) const MARGIN: usize = 8 << 10;
 
-/// The pending bytes, in memory that is allocated once, and grows only for entries with long attributes.
+/// Room for one frame of a [`BLOCK`] and the small ones around it.
+const ROOM: usize = HEADER_LEN + BLOCK + 4 * MARGIN;
+
+/// The pending bytes, in memory that is allocated once, and grows only for entries with long attributes. As a block, they become the transport's,
+/// and their memory is used again once it has dropped them.
 pub(super) struct Buffer {
-    bytes: Box<[u8]>,
+    /// Pending bytes that were given as a block. They come before all others.
+    block: Bytes,
+    /// The memory of all such blocks, oldest first.
+    given: VecDeque<Bytes>,
+    bytes: BytesMut,
     start: usize,
     end: usize,
     /// Builds small frames before they are moved behind the pending bytes.
@@ -17,16 +29,35 @@ pub(super) struct Buffer {
 }
 
 impl Default for Buffer {
-    /// A buffer for one frame of a [`BLOCK`] and the small ones around it.
     fn default() -> Self {
-        let room = HEADER_LEN + BLOCK + 4 * MARGIN;
-        Self { bytes: vec![0; room].into_boxed_slice(), start: 0, end: 0, frame: Vec::new() }
+        Self {
+            block: Bytes::new(),
+            given: VecDeque::new(),
+            bytes: BytesMut::zeroed(ROOM),
+            start: 0,
+            end: 0,
+            frame: Vec::new(),
+        }
     }
 }
 
 impl Buffer {
     pub(super) fn pending(&self) -> &[u8] {
-        &self.bytes[self.start..self.end]
+        if self.block.is_empty() { &self.bytes[self.start..self.end] } else { &self.block }
+    }
+
+    /// The same as a block.
+    pub(super) fn pending_block(&mut self) -> Bytes {
+        if self.block.is_empty() {
+            let is_free = self.given.front().is_some_and(Bytes::is_unique);
+            let used = if is_free { self.given.pop_front() } else { None };
+            let next = used.and_then(|used| used.try_into_mut().ok()).unwrap_or_else(|| BytesMut::zeroed(ROOM));
+            let memory = std::mem::replace(&mut self.bytes, next).freeze();
+            self.block = memory.slice(self.start..self.end);
+            self.given.push_back(memory);
+            (self.start, self.end) = (0, 0);
+        }
+        self.block.clone()
     }
 
     /// Bytes that may be appended. One more small frame always fits, for the last message.
@@ -63,14 +94,15 @@ impl Buffer {
         (self.start, self.end) = (0, self.end - self.start);
         let needed = self.end + self.frame.len() + MARGIN;
         if needed > self.bytes.len() {
-            let mut bytes = std::mem::take(&mut self.bytes).into_vec();
-            bytes.resize(needed, 0);
-            self.bytes = bytes.into_boxed_slice();
+            self.bytes.resize(needed, 0);
         }
     }
 
     pub(super) fn handle_written(&mut self, count: usize) {
         assert!(count <= self.pending().len(), "the driver wrote more than was pending");
+        if !self.block.is_empty() {
+            return self.block.advance(count);
+        }
         self.start += count;
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
