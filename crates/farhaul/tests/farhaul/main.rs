@@ -4,6 +4,7 @@
 mod abandoned;
 mod accept;
 mod background;
+mod blocks;
 mod connect;
 mod controllers;
 mod custom;

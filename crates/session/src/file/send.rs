@@ -262,7 +262,7 @@ impl FileSender {
 
     /// The bytes of the last [`poll_write`](Self::poll_write) as a block to keep; `None` if they are in no block.
     pub fn pending_block(&mut self) -> Option<Bytes> {
-        (self.first_frame == 0).then(|| self.state.out.pending_block())
+        if self.first_frame == 0 { self.state.out.pending_block() } else { None }
     }
 
     /// The transport took the first `count` pending bytes.

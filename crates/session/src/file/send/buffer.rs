@@ -46,9 +46,12 @@ impl Buffer {
         if self.block.is_empty() { &self.bytes[self.start..self.end] } else { &self.block }
     }
 
-    /// The same as a block.
-    pub(super) fn pending_block(&mut self) -> Bytes {
+    /// The same as a block. `None` for less than half of the memory, all of which a block keeps.
+    pub(super) fn pending_block(&mut self) -> Option<Bytes> {
         if self.block.is_empty() {
+            if 2 * self.pending().len() < ROOM {
+                return None;
+            }
             let is_free = self.given.front().is_some_and(Bytes::is_unique);
             let used = if is_free { self.given.pop_front() } else { None };
             let next = used.and_then(|used| used.try_into_mut().ok()).unwrap_or_else(|| BytesMut::zeroed(ROOM));
@@ -57,7 +60,7 @@ impl Buffer {
             self.given.push_back(memory);
             (self.start, self.end) = (0, 0);
         }
-        self.block.clone()
+        Some(self.block.clone())
     }
 
     /// Bytes that may be appended. One more small frame always fits, for the last message.
@@ -113,5 +116,49 @@ impl Buffer {
 impl std::fmt::Debug for Buffer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Buffer({} pending)", self.end - self.start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes so many bytes pending.
+    fn put(buffer: &mut Buffer, bytes: usize, value: u8) {
+        buffer.free()[..bytes].fill(value);
+        buffer.advance(bytes);
+    }
+
+    #[test]
+    fn a_block_goes_first_and_what_is_added_meanwhile_follows() {
+        let mut buffer = Buffer::default();
+        put(&mut buffer, BLOCK, 1);
+        buffer.handle_written(100);
+        let block = buffer.pending_block().unwrap();
+        assert_eq!((block.len(), buffer.pending()), (BLOCK - 100, &block[..]));
+        buffer.put(|out| out.extend_from_slice(b"next"));
+        buffer.handle_written(50);
+        assert_eq!(buffer.pending_block().unwrap(), block.slice(50..), "what the transport did not take");
+        buffer.handle_written(BLOCK - 150);
+        assert_eq!(buffer.pending(), b"next");
+        assert!(buffer.pending_block().is_none(), "too little for the memory that it would keep");
+        assert!(block.iter().all(|&byte| byte == 1));
+    }
+
+    #[test]
+    fn memory_comes_back_once_the_transport_has_dropped_the_block() {
+        let mut buffer = Buffer::default();
+        let mut give = |value| {
+            put(&mut buffer, BLOCK, value);
+            let block = buffer.pending_block().unwrap();
+            buffer.handle_written(block.len());
+            block
+        };
+        let (first, second) = (give(1), give(2));
+        let memory = first.as_ptr();
+        drop(first);
+        drop(give(3));
+        assert_eq!(give(4).as_ptr(), memory);
+        assert!(second.iter().all(|&byte| byte == 2));
     }
 }
