@@ -9,8 +9,6 @@ mod plan;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::{FileEvent, MAX_EVENTS, Progress, Totals, Unanswered};
 use crate::course::Course;
 use crate::error::{Abort, SessionError, Violation};
@@ -258,11 +256,6 @@ impl FileSender {
             self.state.fill(source);
         }
         self.state.out.pending()
-    }
-
-    /// The bytes of the last [`poll_write`](Self::poll_write) as a block to keep; `None` if they are in no block.
-    pub fn pending_block(&mut self) -> Option<Bytes> {
-        if self.first_frame == 0 { self.state.out.pending_block() } else { None }
     }
 
     /// The transport took the first `count` pending bytes.

@@ -8,7 +8,6 @@ mod timed;
 mod waits;
 
 use delegate::delegate;
-use farhaul::Bytes;
 use farhaul_session::{Abort, FileReceiver, FileSender, SessionError, Source, Store};
 
 use std::rc::Rc;
@@ -56,10 +55,6 @@ impl<S: Source> Session for Sending<S> {
 
     fn poll_write(&mut self) -> &[u8] {
         self.session.poll_write(&mut self.source)
-    }
-
-    fn pending_block(&mut self) -> Option<Bytes> {
-        self.session.pending_block()
     }
 
     fn handle_written(&mut self, count: usize) {

@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use delegate::delegate;
-use farhaul::Bytes;
 use farhaul_bond::BondedStream;
 use farhaul_session::{Abort, SenderRequest, SenderRequests, SenderSettings, SessionError};
 use farhaul_units::Rate;
@@ -110,13 +109,6 @@ impl<J: Session> Session for Throttled<'_, J> {
                 writer.unwritten = bytes.len();
                 bytes
             }
-        }
-    }
-
-    fn pending_block(&mut self) -> Option<Bytes> {
-        match &self.direction {
-            Direction::Sends(_) => self.session.pending_block(),
-            Direction::Receives(..) => None,
         }
     }
 

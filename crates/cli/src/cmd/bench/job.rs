@@ -140,6 +140,10 @@ impl Session for BenchJob<'_> {
         Ok(bytes.len())
     }
 
+    fn looks_at_data(&self) -> bool {
+        false
+    }
+
     fn awaits_disk(&self) -> bool {
         false
     }

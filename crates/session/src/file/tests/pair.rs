@@ -1,9 +1,7 @@
 //! Drives a sender and a receiver against each other, as a driver would, with pipes that move random amounts.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use farhaul_units::Rng;
 
 use super::super::{FileEvent, FileReceiver, FileSender, ReceiveLimits, Side, Totals};
@@ -219,14 +217,9 @@ fn run_damaged(
     };
     let mut back: Vec<u8> = Vec::new();
     let mut seen = Seen::default();
-    let mut in_flight = VecDeque::new();
     for round in 0..MAX_ROUNDS {
-        let count = some(sender.poll_write(source).len());
-        // A transport keeps some for a while.
-        let block = if round % 2 == 0 { sender.pending_block() } else { None };
-        let pending = block.clone().unwrap_or_else(|| Bytes::copy_from_slice(sender.poll_write(source)));
-        in_flight.push_back(block);
-        in_flight.drain(..in_flight.len().saturating_sub(5));
+        let pending = sender.poll_write(source);
+        let count = some(pending.len());
         match damage.left.is_empty() {
             true => forth.extend_from_slice(&pending[..count]),
             false => forth.extend(damage.pass(&pending[..count])),
