@@ -4,10 +4,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
-use farhaul::{Bytes, ConnectionLost, Error};
+use farhaul::{ConnectionLost, Error};
 use farhaul_session::{BLOCK_HEADER, MAX_BLOCK, Record};
 
-use crate::first::{First, recv_copied};
 use crate::flow::{Cause, Flow, lock};
 use crate::incoming::{Front, IncomingState, SPARE, misbehaved};
 use crate::shared::Shared;
@@ -31,24 +30,9 @@ impl Shared {
         if out.is_empty() {
             return Ok(0);
         }
-        match self.recv_first(|first| first.recv(out))? {
-            Some(len) => Ok(len),
-            None => self.recv_in_order(out),
-        }
-    }
-
-    pub(crate) fn recv_blocks(&self, blocks: &mut Vec<Bytes>) -> Result<usize, Error> {
-        if let Some(len) = self.recv_first(|first| first.recv_blocks(blocks))? {
-            return Ok(len);
-        }
-        recv_copied(blocks, |out| self.recv_in_order(out))
-    }
-
-    /// Receives from the first connection while no flow has joined; `None` from then on.
-    fn recv_first(&self, mut recv: impl FnMut(&First) -> Result<usize, Error>) -> Result<Option<usize>, Error> {
         let timeout = lock(&self.timeouts).read;
         let deadline = self.deadline(timeout);
-        let _front = lock(&self.incoming.front);
+        let mut front = lock(&self.incoming.front);
         while !self.is_bonded() {
             let _first = lock(&self.incoming.first);
             if self.is_bonded() {
@@ -58,7 +42,7 @@ impl Shared {
             // The flow that joins wakes a wait for ssh.
             let slice = self.first.connection().map(|_| SLICE);
             self.first.set_read_timeout([left, slice].into_iter().flatten().min());
-            match recv(&self.first) {
+            match self.first.recv(out) {
                 Err(Error::TimedOut(_)) if self.is_bonded() || deadline.is_none_or(|due| self.clock.now() < due) => {}
                 Err(Error::TimedOut(_)) => return Err(Error::TimedOut(timeout.unwrap_or_default())),
                 // Flows may have the rest.
@@ -67,23 +51,15 @@ impl Shared {
                     let mut state = self.incoming.state();
                     let total = state.order.next();
                     state.order.end_at(total).map_err(|_| misbehaved())?;
-                    return Ok(Some(0));
+                    return Ok(0);
                 }
                 Ok(len) => {
                     self.incoming.state().order.advance(len).map_err(|_| misbehaved())?;
-                    return Ok(Some(len));
+                    return Ok(len);
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(None)
-    }
-
-    /// Receives what the flows have brought.
-    fn recv_in_order(&self, out: &mut [u8]) -> Result<usize, Error> {
-        let timeout = lock(&self.timeouts).read;
-        let deadline = self.deadline(timeout);
-        let mut front = lock(&self.incoming.front);
         self.read_in_order(&mut front, out, |state| match deadline {
             None => Ok(self.incoming.ready.wait(state).unwrap_or_else(PoisonError::into_inner)),
             Some(deadline) => {

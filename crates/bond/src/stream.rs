@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use farhaul::{Bytes, ConnectionLost, Error, Rate, Stats, Stream};
 
-use crate::first::First;
+use crate::first::{First, recv_copied};
 use crate::flow::{last_stats, lock};
 use crate::shared::{BACKGROUND, Shared};
 
@@ -92,13 +92,13 @@ impl BondedStream {
         if shared.is_open { shared.send(data) } else { shared.first.send(data) }
     }
 
-    /// Takes as much of a block as fits, as [`Stream::send_block`]. Several flows copy it.
+    /// Takes as much of a block as fits, as [`Stream::send_block`]. A stream that flows may join copies it.
     ///
     /// # Errors
     /// As for [`send`](Self::send).
     pub fn send_block(&self, block: Bytes) -> Result<usize, Error> {
         let shared = self.shared();
-        if shared.is_open { shared.send_block(block) } else { shared.first.send_block(block) }
+        if shared.is_open { shared.send(&block) } else { shared.first.send_block(block) }
     }
 
     /// Takes all of `data`, as [`Stream::send_all`].
@@ -136,7 +136,10 @@ impl BondedStream {
     /// As for [`recv`](Self::recv).
     pub fn recv_blocks(&self, blocks: &mut Vec<Bytes>) -> Result<usize, Error> {
         let shared = self.shared();
-        if shared.is_open { shared.recv_blocks(blocks) } else { shared.first.recv_blocks(blocks) }
+        match shared.is_open {
+            true => recv_copied(blocks, |out| shared.recv(out)),
+            false => shared.first.recv_blocks(blocks),
+        }
     }
 
     /// Sets the longest wait of a receiving call, as [`farhaul::Connection::set_read_timeout`].

@@ -3,11 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 
-use farhaul::{Bytes, ConnectionLost, Error};
+use farhaul::{ConnectionLost, Error};
 use farhaul_session::{BLOCK_HEADER, MAX_BLOCK, Record};
 use farhaul_units::{Duration, Instant};
 
-use crate::first::First;
 use crate::flow::{Cause, Flow, lock};
 use crate::outgoing::{Block, End, OutgoingState, QUEUE, SPARE};
 use crate::shared::{BACKGROUND, Shared};
@@ -17,15 +16,6 @@ const LOOK: Duration = Duration::from_millis(10);
 
 impl Shared {
     pub(crate) fn send(&self, data: &[u8]) -> Result<usize, Error> {
-        self.send_by(data, |first| first.send(data))
-    }
-
-    pub(crate) fn send_block(&self, block: Bytes) -> Result<usize, Error> {
-        self.send_by(&block, |first| first.send_block(block.clone()))
-    }
-
-    /// Sends `data` by the first connection, which does so, or by the flows.
-    fn send_by(&self, data: &[u8], send: impl FnOnce(&First) -> Result<usize, Error>) -> Result<usize, Error> {
         if data.is_empty() {
             return Ok(0);
         }
@@ -33,7 +23,7 @@ impl Shared {
         if !self.outgoing.is_by_flows() {
             let mut first = lock(&self.outgoing.first);
             if !self.outgoing.is_by_flows() {
-                let len = send(&self.first)?;
+                let len = self.first.send(data)?;
                 *first += len as u64;
                 return Ok(len);
             }
