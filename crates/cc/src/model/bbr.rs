@@ -44,7 +44,7 @@ use self::bounds::{MIN_WINDOW, lost_too_much};
 pub(crate) use self::law::Bbr;
 use self::law::{INITIAL_WINDOW, Undo};
 use self::signals::MinRtt;
-use self::state::{AckPhase, BbrState, PROBE_RTT_CWND_GAIN, ProbePhase};
+use self::state::{AckPhase, BbrState, PROBE_RTT_CWND_GAIN, ProbePhase, UP_PACING_GAIN};
 use crate::controller::{AckEvent, Control, Controller, DeliveryEvent, LossEvent, Path, RateSample, TimeoutEvent};
 use crate::rate::flow_control::{cwnd, set_cwnd};
 use crate::rate::period::{bounded, longer};
@@ -247,11 +247,20 @@ impl Controller for Bbr {
         self.apply(path, control);
     }
 
-    /// Start-up begins with the window of before.
+    /// Start-up begins with the window of before. Behind a queue it has nothing to find and would fill that: the law before has filled the path,
+    /// so its queue drains first, as after start-up.
     fn on_take_over(&mut self, path: &Path, control: &mut Control) {
         self.cwnd = cwnd(control).max(INITIAL_WINDOW);
         self.on_connect(path, control);
+        self.min_rtt = MinRtt::new(path.min_rtt.or(path.latest_rtt), path.now);
         self.pace *= self.cwnd / INITIAL_WINDOW;
+        if let Some(rate) = path.delivery_rate
+            && path.outstanding > self.product(UP_PACING_GAIN, rate.packets_per_second())
+        {
+            self.max_bandwidth.begin(rate);
+            (self.full_pipe.reached, self.state) = (true, BbrState::Drain);
+            self.update_pace();
+        }
         self.apply(path, control);
     }
 

@@ -1,6 +1,6 @@
 //! What BBR knows of the path, each signal with its filter (draft-ietf-ccwg-bbr §5.5).
 
-use farhaul_units::{Duration, Instant};
+use farhaul_units::{Duration, Instant, PacketRate};
 
 use crate::controller::{DeliveryEvent, RateSample};
 
@@ -50,6 +50,11 @@ pub(super) struct MaxBandwidth {
 }
 
 impl MaxBandwidth {
+    /// The rate that another law has reached.
+    pub(super) fn begin(&mut self, rate: PacketRate) {
+        self.present = rate.packets_per_second().min(MOST);
+    }
+
     pub(super) fn update(&mut self, sample: &RateSample) {
         let Some(rate) = sample.rate.map(|rate| rate.packets_per_second().min(MOST)) else { return };
         if rate >= self.get() || !sample.application_limited {

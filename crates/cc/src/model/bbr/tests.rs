@@ -112,6 +112,23 @@ fn the_first_pace_is_that_of_the_first_window() {
 }
 
 #[test]
+fn a_law_that_filled_the_path_is_followed_by_drain_and_another_one_by_start_up() {
+    // 1000 packets/s for 40 ms are 40 packets; a probe has 1.25 times as many in flight.
+    for (outstanding, rtt, drains) in [(49.0, RTT, false), (51.0, RTT * 2, true), (51.0, RTT, true)] {
+        let mut script = Script::new(Some(rtt));
+        script.path.min_rtt = Some(RTT);
+        (script.path.outstanding, script.path.delivery_rate) = (outstanding, Some(PacketRate::new(1_000.0)));
+        let (mut bbr, mut control) = (Bbr::new(1), Control { cwnd: Some(60.0), ..Control::initial() });
+        bbr.on_take_over(&script.path, &mut control);
+        let pace = 1e6 / control.send_period.as_micros();
+        // [drain: 0.5 · 1000 · 0.99; start-up: 2.77 · 60 / 0.04]
+        let expected = if drains { 495.0 } else { 4_155.0 };
+        assert!((pace / expected - 1.0).abs() < 0.01, "{outstanding} packets: {pace}");
+        assert_eq!(control.cwnd, Some(60.0));
+    }
+}
+
+#[test]
 fn start_up_doubles_per_round_and_drains_half_as_fast() {
     let mut script = Script::new(Some(RTT));
     script.round(1_000.0, 40.0);

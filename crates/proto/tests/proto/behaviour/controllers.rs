@@ -72,16 +72,18 @@ fn a_switch_between_any_two_laws_loses_nothing_and_is_no_pause() {
 
 #[test]
 fn after_a_switch_the_new_law_sends_as_fast_as_the_old_one_did() {
-    // All that fill this path alone.
+    // All that fill this path alone, at moments with a full queue and with a short one.
     let filling =
         ["union", "udt", "udt-2011", "bbr", "reno", "cubic"].map(|law| law.parse().expect("it is registered"));
     for from in &filling {
         for to in &filling {
-            let mut run = begun(from, path(), 1 << 30, Duration::from_secs(1));
-            let before = progress(&mut run);
-            switch(&mut run, to.build(3));
-            let after = progress(&mut run);
-            assert!(after * 10 > before * 8, "{from} to {to}: {before} and {after} bytes");
+            for moment in [800, 1_000, 1_200, 1_500, 2_000].map(Duration::from_millis) {
+                let mut run = begun(from, path(), 1 << 30, moment);
+                let before = progress(&mut run);
+                switch(&mut run, to.build(3));
+                let after = progress(&mut run);
+                assert!(after * 10 > before * 8, "{from} to {to} after {moment:?}: {before} and {after} bytes");
+            }
         }
     }
 }
