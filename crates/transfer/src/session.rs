@@ -47,8 +47,8 @@ pub trait Session {
     fn sends(&self) -> bool;
     /// The next bytes for the peer. Empty if there are none now.
     fn poll_write(&mut self) -> &[u8];
-    /// The bytes of the last `poll_write`, and perhaps more, as a block to keep; `None` if they must be copied. What was just read from a file is as
-    /// cheap to copy.
+    /// The bytes of the last `poll_write`, and perhaps more, as a block to keep; `None` if they must be copied. A copy of data that was just read
+    /// from a file costs as little.
     fn pending_block(&mut self) -> Option<Bytes> {
         None
     }
@@ -59,8 +59,7 @@ pub trait Session {
     /// # Errors
     /// The peer misbehaves, or this side cannot go on.
     fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError>;
-    /// Whether it reads the data that arrives. One copy into memory that the cache holds then costs less than many short blocks: BLAKE3 and the
-    /// disk take long pieces faster.
+    /// Whether it reads the data that arrives. One copy into memory that the cache holds then costs less than many short blocks (ADR 0044).
     fn looks_at_data(&self) -> bool {
         true
     }
