@@ -4,13 +4,15 @@
 //! segment (GSO). The header is written when the application writes the data. Of blocks that the application hands over, only the headers
 //! are stored. A run of their packets is put together as it leaves.
 
+mod chunk;
+
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use bytes::{Buf, Bytes};
 use farhaul_units::{SeqNo, SeqRange};
 
-use super::BLANK;
+use self::chunk::{Chunk, Payloads};
 use super::spares::Spares;
 
 /// Bytes of one train for the kernel to segment: the largest UDP payload over IPv4.
@@ -37,33 +39,6 @@ pub struct PacketStore<const HEADER: usize> {
     written_in_back: u32,
     chunks: VecDeque<Chunk>,
     spare: Spares<Chunk>,
-}
-
-#[derive(Debug)]
-struct Chunk {
-    /// The headers of `per_chunk` packets, each with room for its payload behind it if the chunk stores that.
-    bytes: Box<[u8]>,
-    /// Payload length of each packet.
-    lens: Box<[u16]>,
-    payloads: Payloads,
-}
-
-/// Where the payloads of a chunk's packets are.
-#[derive(Debug)]
-enum Payloads {
-    /// Behind the headers.
-    Stored,
-    /// In blocks of the application. Each begins with the payload of the packet in its slot. Those of the packets after it follow.
-    Blocks(Vec<(usize, Bytes)>),
-    /// All payload is zero.
-    Blank,
-}
-
-impl Payloads {
-    /// Bytes from one header to the next, if that is `stride` with the payload between.
-    const fn slot_size(&self, header: usize, stride: usize) -> usize {
-        if matches!(self, Self::Stored) { stride } else { header }
-    }
 }
 
 /// Consecutive packets as one slice of datagrams.
@@ -403,21 +378,6 @@ impl<const HEADER: usize> PacketStore<HEADER> {
     /// Frees memory that is kept for reuse only.
     pub fn shrink(&mut self) {
         self.spare.clear();
-    }
-}
-
-impl Chunk {
-    /// The payload of the packet in a slot. Full packets have `full` bytes.
-    fn payload<const HEADER: usize>(&self, slot: usize, full: usize) -> &[u8] {
-        let (bytes, at) = match &self.payloads {
-            Payloads::Stored => (&self.bytes[..], slot * (HEADER + full) + HEADER),
-            Payloads::Blocks(blocks) => {
-                let (first, block) = &blocks[blocks.partition_point(|(first, _)| *first <= slot) - 1];
-                (&block[..], (slot - first) * full)
-            }
-            Payloads::Blank => (&BLANK[..], 0),
-        };
-        &bytes[at..at + usize::from(self.lens[slot])]
     }
 }
 
